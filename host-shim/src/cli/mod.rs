@@ -1,0 +1,96 @@
+//! The command line. It uses the public library alone.
+
+mod call;
+mod demo;
+mod setup;
+mod terminal;
+
+use clap::{Parser, Subcommand};
+use plan_execute_host::{ToolError, compile_standard_input};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+/// Plans for agents, kept in the session journal of their harness.
+#[derive(Parser)]
+#[command(name = "plan-execute", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Call a tool on a session and print its answer.
+    Call(call::Call),
+    /// Walk through a plan, a refusal, a branch and a reopening in a temporary session.
+    Demo(demo::Demo),
+    /// Read a component on standard input and write compiled code on standard output.
+    #[command(hide = true, name = setup::COMPILE)]
+    Compile,
+}
+
+/// Why a command ended without what it was asked for.
+enum Failure {
+    /// The tool refused: a [`ToolError`], and the lines of the session file that could not be read.
+    Tool { error: ToolError, damage: Vec<String> },
+    /// Something in how the command was called, found only while it ran.
+    Usage(String),
+    /// The session was not opened, the component not loaded, or the call broke off.
+    Host(String),
+    /// What was printed could not be written.
+    Output(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Output(error)
+    }
+}
+
+impl From<plan_execute_host::Error> for Failure {
+    fn from(error: plan_execute_host::Error) -> Self {
+        Failure::Host(error.to_string())
+    }
+}
+
+/// Runs the command. Exit status: 0 done, 1 refused by a tool, 2 wrong usage, 3 anything else.
+pub(crate) fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Command::Compile = arguments.command {
+        return ExitCode::from(u8::try_from(compile_standard_input()).unwrap_or(3));
+    }
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return report(Failure::Host(format!("the program cannot be started ({error})"))),
+    };
+    let result = runtime.block_on(async {
+        match arguments.command {
+            Command::Call(call) => call.run().await,
+            Command::Demo(demo) => demo.run().await,
+            Command::Compile => Ok(()),
+        }
+    });
+    // A storage that hangs must not keep the command from ending.
+    runtime.shutdown_background();
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => report(failure),
+    }
+}
+
+fn report(failure: Failure) -> ExitCode {
+    let (status, text) = match failure {
+        Failure::Tool { error, damage } => (1, terminal::error_json(&error, &damage)),
+        Failure::Usage(text) => (2, format!("error: {text}")),
+        Failure::Host(text) => (3, format!("error: {text}")),
+        // Whoever reads our output has seen enough.
+        Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
+        Failure::Output(error) => (3, format!("error: the output cannot be written ({error})")),
+    };
+    let mut stderr = io::stderr().lock();
+    // Where standard error is gone too, the exit status has to do.
+    let _ = writeln!(stderr, "{}", terminal::visible(&text, &stderr));
+    ExitCode::from(status)
+}

@@ -1,0 +1,114 @@
+//! The host, the plugin and the session that commands work with.
+
+use super::Failure;
+use clap::Args;
+use etcetera::BaseStrategy;
+use plan_execute_host::{
+    Attached, Compiler, Grants, Host, Limits, Plugin, components,
+    journal::{Journal, pi::PiSession},
+};
+use std::{
+    env,
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+/// The hidden command that compiles a component which nobody vouches for.
+pub(super) const COMPILE: &str = "compile-component";
+
+/// Which component to run.
+#[derive(Args)]
+pub(super) struct ComponentOption {
+    /// Run this component instead of the built-in plan tools. It gets the custom types that it declares.
+    #[arg(long, value_name = "FILE")]
+    component: Option<PathBuf>,
+}
+
+impl ComponentOption {
+    /// Loads it.
+    pub(super) async fn load(&self) -> Result<Plugin, Failure> {
+        let host = host()?;
+        match &self.component {
+            None => Ok(host.load(components::PLAN_EXECUTE).await?),
+            Some(file) => {
+                let bytes = read_component(file, host.limits()).map_err(Failure::Host)?;
+                host.load(&bytes).await.map_err(|e| Failure::Host(format!("{} was not loaded: {e}", file.display())))
+            }
+        }
+    }
+}
+
+fn host() -> Result<Host, Failure> {
+    // One call needs one instance: no pool.
+    let mut builder = Host::builder().pooling(false);
+    if let Ok(folders) = etcetera::choose_base_strategy() {
+        builder = builder.cache(folders.cache_dir().join("plan-execute"));
+    }
+    if let Ok(program) = env::current_exe() {
+        builder = builder.compiler(Compiler { program, arguments: vec![COMPILE.into()] });
+    }
+    Ok(builder.build()?)
+}
+
+fn read_component(file: &Path, limits: &Limits) -> Result<Vec<u8>, String> {
+    let unreadable = |e: &dyn std::fmt::Display| format!("the component {} cannot be read ({e})", file.display());
+    let metadata = file.metadata().map_err(|e| unreadable(&e))?;
+    if !metadata.is_file() {
+        return Err(unreadable(&"it is no regular file"));
+    }
+    // A byte more than allowed, so that the host sees it is too large.
+    let mut bytes = Vec::new();
+    let most = limits.component as u64 + 1;
+    File::open(file).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(|e| unreadable(&e))?;
+    Ok(bytes)
+}
+
+/// Which session to work on.
+#[derive(Args)]
+pub(super) struct SessionOption {
+    /// The session file of the Pi coding agent.
+    #[arg(long, value_name = "FILE")]
+    session: PathBuf,
+    /// Stand on this entry instead of the newest one.
+    #[arg(long, value_name = "ID")]
+    leaf: Option<String>,
+    /// Make the session where it is missing; in a folder, under the name that Pi would give it. The file is written with
+    /// the first plan.
+    #[arg(long)]
+    create: bool,
+}
+
+impl SessionOption {
+    /// Opens it and moves to the leaf.
+    pub(super) async fn open(&self) -> Result<PiSession, Failure> {
+        let opened = match self.create {
+            true => PiSession::open_or_create(&self.session).await,
+            false => PiSession::open(&self.session).await,
+        };
+        let session = opened.map_err(|e| Failure::Host(e.to_string()))?;
+        if let Some(leaf) = &self.leaf {
+            session.branch(Some(leaf)).await.map_err(|e| Failure::Host(e.to_string()))?;
+        }
+        Ok(session)
+    }
+}
+
+/// Attaches a plugin to a session, without configuration, with the custom types that it declares.
+pub(super) async fn attach(plugin: &Plugin, session: &PiSession) -> Result<Attached, Failure> {
+    let session = plugin.host().open(session.clone()).await?;
+    Ok(session.attach(plugin, "{}", Grants::Declared).await?)
+}
+
+/// The lines of a session file that could not be read, a sentence for each.
+pub(super) fn damage(session: &PiSession) -> Vec<String> {
+    let damage = session.damage();
+    let file = session.path().display();
+    let mut notes: Vec<String> =
+        damage.lines.iter().map(|line| format!("line {line} of {file} is damaged and was passed over")).collect();
+    let unnamed = damage.count - damage.lines.len() as u64;
+    if unnamed > 0 {
+        notes.push(format!("{unnamed} more lines of {file} are damaged and were passed over"));
+    }
+    notes
+}

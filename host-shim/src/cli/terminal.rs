@@ -1,0 +1,78 @@
+//! What is printed: on a terminal, text from plugins and journals must not be able to act on the terminal.
+
+use plan_execute_host::ToolError;
+use serde_json::{Value, json};
+use std::{borrow::Cow, io::IsTerminal};
+
+/// The text as it may be written to `stream`: on a terminal with control characters made visible, elsewhere as it is.
+pub(super) fn visible<'a>(text: &'a str, stream: &impl IsTerminal) -> Cow<'a, str> {
+    if stream.is_terminal() { escape(text) } else { Cow::Borrowed(text) }
+}
+
+/// Replaces control characters (C0 but tab and line feed, DEL, C1, bidirectional marks) by escapes such as `\u{1b}`.
+fn escape(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_control(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn is_control(c: char) -> bool {
+    match c {
+        '\t' | '\n' => false,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        c => c.is_control(),
+    }
+}
+
+/// The error of a tool, for a program to read.
+pub(super) fn error_json(error: &ToolError, damage: &[String]) -> String {
+    // A plugin may hand out anything; what is no JSON is shown as text.
+    let data =
+        error.data.as_ref().map(|data| serde_json::from_str(data).unwrap_or_else(|_| Value::from(data.as_str())));
+    let mut report = json!({ "error": { "code": error.code, "message": error.message, "data": data } });
+    if !damage.is_empty() {
+        report["warnings"] = json!(damage);
+    }
+    report.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_made_visible() {
+        for (text, shown) in [
+            ("plain ü 😀\ttab\nline", "plain ü 😀\ttab\nline"),
+            ("\u{1b}[31mred", "\\u{1b}[31mred"),
+            ("\r\u{7}\u{8}", "\\u{d}\\u{7}\\u{8}"),
+            ("\u{9b}31m\u{7f}\u{85}", "\\u{9b}31m\\u{7f}\\u{85}"),
+            ("a\u{202e}b\u{2066}c\u{200f}\u{61c}", "a\\u{202e}b\\u{2066}c\\u{200f}\\u{61c}"),
+        ] {
+            assert_eq!(escape(text), shown);
+        }
+    }
+
+    #[test]
+    fn errors_are_one_object() {
+        let error =
+            |data: Option<&str>| ToolError { code: "c".into(), message: "m\"".into(), data: data.map(Into::into) };
+        for (error, damage, text) in [
+            (error(None), &[][..], r#"{"error":{"code":"c","message":"m\"","data":null}}"#),
+            (error(Some(r#"{"a":1}"#)), &[], r#"{"error":{"code":"c","message":"m\"","data":{"a":1}}}"#),
+            (error(Some("{")), &[], r#"{"error":{"code":"c","message":"m\"","data":"{"}}"#),
+            (error(None), &["w".into()], r#"{"error":{"code":"c","message":"m\"","data":null},"warnings":["w"]}"#),
+        ] {
+            assert_eq!(error_json(&error, damage), text);
+        }
+    }
+}

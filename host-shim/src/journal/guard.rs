@@ -1,0 +1,244 @@
+//! What stands around every journal: time limits, the check of a position, and the latch after a write of unknown outcome.
+
+use super::{AppendError, Appended, Durability, Encoding, Entry, Journal, Opening, Payload, Position, ReadError};
+use crate::Limits;
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{sync::Mutex as AsyncMutex, time::timeout};
+
+/// A journal whose failures are kept to its opening.
+pub(crate) struct Guard {
+    journal: Arc<dyn Journal>,
+    operation: Duration,
+    payload: usize,
+    payload_read: usize,
+    /// Held by whoever changes the session, until the change has ended, whatever became of its caller.
+    writing: Arc<AsyncMutex<()>>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Where the session stood when it was last looked at.
+    known: Position,
+    /// Why nothing may be done in this opening any more.
+    latched: Option<String>,
+}
+
+impl Guard {
+    /// Looks at the session for the first time.
+    pub(crate) async fn open(journal: Arc<dyn Journal>, limits: &Limits) -> Result<Guard, ReadError> {
+        let known = in_time(limits.operation, journal.position()).await?;
+        Ok(Guard {
+            journal,
+            operation: limits.operation,
+            payload: limits.payload,
+            payload_read: limits.payload_read,
+            writing: Arc::default(),
+            state: Mutex::new(State { known, latched: None }),
+        })
+    }
+
+    pub(crate) fn durability(&self) -> Durability {
+        self.journal.durability()
+    }
+
+    pub(crate) fn preferred_encoding(&self) -> Encoding {
+        self.journal.preferred_encoding()
+    }
+
+    /// Where the session stood when it was last looked at.
+    pub(crate) fn known(&self) -> Position {
+        self.state().known.clone()
+    }
+
+    /// Where the session stands. After a write of unknown outcome the storage is not asked any more.
+    pub(crate) async fn position(&self) -> Result<Position, ReadError> {
+        {
+            let state = self.state();
+            if state.latched.is_some() {
+                return Ok(state.known.clone());
+            }
+        }
+        let position = in_time(self.operation, self.journal.position()).await?;
+        let mut state = self.state();
+        if state.latched.is_none() {
+            state.known = position.clone();
+        }
+        Ok(position)
+    }
+
+    /// Does the session still stand at `at`? In the order session, branch, latch.
+    pub(crate) async fn check(&self, at: &Position) -> Result<(), ReadError> {
+        let position = self.position().await?;
+        if position.opening != at.opening {
+            return Err(ReadError::SessionChanged);
+        }
+        if position.leaf != at.leaf {
+            return Err(ReadError::BranchChanged);
+        }
+        self.check_latch(at.opening)
+    }
+
+    pub(crate) async fn latest(&self, at: &Position, custom_type: &str) -> Result<Option<Entry>, ReadError> {
+        self.check_latch(at.opening)?;
+        let entry = in_time(self.operation, self.journal.latest(at, custom_type)).await?;
+        entry.map(|entry| self.check_size(entry)).transpose()
+    }
+
+    pub(crate) async fn entries(
+        &self,
+        at: &Position,
+        custom_type: &str,
+        before: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Entry>, ReadError> {
+        self.check_latch(at.opening)?;
+        let page = in_time(self.operation, self.journal.entries(at, custom_type, before, limit)).await?;
+        page.into_iter().map(|entry| self.check_size(entry)).collect()
+    }
+
+    /// Appends. The write goes on when this future is dropped or out of time; then this opening is latched. `saved` is told
+    /// of a success in any case, before anybody can look at the session again.
+    pub(crate) async fn append(
+        self: &Arc<Self>,
+        at: &Position,
+        custom_type: &str,
+        payload: Payload,
+        saved: impl FnOnce(&Payload, &Appended) + Send + 'static,
+    ) -> Result<Appended, AppendError> {
+        self.check_latch(at.opening)?;
+        if payload.bytes.len() > self.payload {
+            return Err(AppendError::TooLarge(self.payload.try_into().unwrap_or(u32::MAX)));
+        }
+        payload.check()?;
+        let waited = timeout(self.operation, Arc::clone(&self.writing).lock_owned()).await;
+        let Ok(writing) = waited else {
+            return Err(AppendError::Unavailable(format!(
+                "an earlier change of the session took longer than {:?}",
+                self.operation
+            )));
+        };
+        // Whoever held the lock before may have latched this opening or replaced it.
+        self.check_latch(at.opening)?;
+        let unfinished = Unfinished { guard: self, opening: at.opening, ended: false };
+        let (guard, at, custom_type) = (Arc::clone(self), at.clone(), custom_type.to_owned());
+        let write = tokio::spawn(async move {
+            let result = guard.journal.append(&at, &custom_type, &payload).await;
+            if let Ok(appended) = &result {
+                {
+                    let mut state = guard.state();
+                    if state.known.opening == at.opening {
+                        state.known.leaf = Some(appended.id.as_str().into());
+                    }
+                }
+                saved(&payload, appended);
+            }
+            drop(writing);
+            result
+        });
+        match timeout(self.operation, write).await {
+            Ok(Ok(Err(AppendError::Failed(reason)))) => Err(AppendError::Failed(unfinished.latch(reason))),
+            Ok(Ok(result)) => {
+                unfinished.ended();
+                result
+            }
+            Ok(Err(panic)) => Err(AppendError::Failed(unfinished.latch(format!("the journal broke down: {panic}")))),
+            Err(_) => {
+                let reason = format!("the journal did not answer within {:?}", self.operation);
+                Err(AppendError::Failed(unfinished.latch(reason)))
+            }
+        }
+    }
+
+    /// Moves the leaf.
+    pub(crate) async fn branch(&self, entry: Option<&str>) -> Result<Position, ReadError> {
+        let opening = self.state().known.opening;
+        self.check_latch(opening)?;
+        in_time(self.operation, async {
+            let _writing = self.writing.lock().await;
+            let position = self.journal.branch(entry).await?;
+            self.state().known = position.clone();
+            Ok(position)
+        })
+        .await
+    }
+
+    /// Opens the session again, once a write that still goes on has ended.
+    pub(crate) async fn reopen(&self) -> Result<Position, ReadError> {
+        in_time(self.operation, async {
+            let _writing = self.writing.lock().await;
+            let position = self.journal.reopen().await?;
+            *self.state() = State { known: position.clone(), latched: None };
+            Ok(position)
+        })
+        .await
+    }
+
+    fn check_latch(&self, opening: Opening) -> Result<(), ReadError> {
+        let state = self.state();
+        match &state.latched {
+            _ if state.known.opening != opening => Err(ReadError::SessionChanged),
+            Some(reason) => Err(ReadError::ReopenRequired(reason.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn check_size(&self, entry: Entry) -> Result<Entry, ReadError> {
+        let bytes = entry.payload.bytes.len();
+        if bytes > self.payload_read {
+            let limit = self.payload_read;
+            return Err(ReadError::Other(format!(
+                "the entry {} holds {bytes} bytes, and a plugin reads at most {limit}",
+                entry.id
+            )));
+        }
+        Ok(entry)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A write whose end nobody has seen yet. Dropped so, it latches its opening.
+struct Unfinished<'a> {
+    guard: &'a Guard,
+    opening: Opening,
+    ended: bool,
+}
+
+impl Unfinished<'_> {
+    fn ended(mut self) {
+        self.ended = true;
+    }
+
+    fn latch(mut self, reason: String) -> String {
+        self.ended = true;
+        self.close(&reason);
+        reason
+    }
+
+    fn close(&self, reason: &str) {
+        let mut state = self.guard.state();
+        if state.known.opening == self.opening {
+            state.latched.get_or_insert_with(|| reason.to_owned());
+        }
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.close("the call ended while its write was under way");
+        }
+    }
+}
+
+async fn in_time<T>(limit: Duration, operation: impl Future<Output = Result<T, ReadError>>) -> Result<T, ReadError> {
+    timeout(limit, operation)
+        .await
+        .unwrap_or_else(|_| Err(ReadError::Unavailable(format!("the journal did not answer within {limit:?}"))))
+}

@@ -1,0 +1,7 @@
+//! The command `plan-execute`.
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

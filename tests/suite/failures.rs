@@ -1,0 +1,258 @@
+//! Journals that fail, and what plugins and their callers see of it.
+
+use async_trait::async_trait;
+use conformance::{call, chain, host, host_with, plan_session};
+use plan_execute_host::{
+    Attached, Error, Grants, Host, Limit,
+    journal::{AppendError, Appended, Durability, Encoding, Entry, Journal, Memory, Payload, Position, ReadError},
+};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::sync::Notify;
+
+/// What an append does in place of, or besides, its work.
+#[derive(Clone)]
+enum Fault {
+    Refuse(AppendError),
+    /// Appends, then says that it failed.
+    FailAfter,
+    /// Appends once it is let.
+    Wait(Arc<Notify>),
+    Panic,
+}
+
+/// A memory journal with a script of faults.
+#[derive(Clone, Default)]
+struct Faulty {
+    memory: Memory,
+    append: Arc<Mutex<Option<Fault>>>,
+    read: Arc<Mutex<Option<ReadError>>>,
+    hang: Arc<Mutex<bool>>,
+}
+
+impl Faulty {
+    fn next_append(&self, fault: Fault) {
+        *self.append.lock().unwrap() = Some(fault);
+    }
+
+    async fn reading(&self) -> Result<(), ReadError> {
+        if *self.hang.lock().unwrap() {
+            std::future::pending::<()>().await;
+        }
+        self.read.lock().unwrap().clone().map_or(Ok(()), Err)
+    }
+}
+
+#[async_trait]
+impl Journal for Faulty {
+    fn durability(&self) -> Durability {
+        Durability::Memory
+    }
+    fn preferred_encoding(&self) -> Encoding {
+        Encoding::Json
+    }
+    async fn position(&self) -> Result<Position, ReadError> {
+        self.memory.position().await
+    }
+    async fn latest(&self, at: &Position, custom_type: &str) -> Result<Option<Entry>, ReadError> {
+        self.reading().await?;
+        self.memory.latest(at, custom_type).await
+    }
+    async fn entries(
+        &self,
+        at: &Position,
+        ty: &str,
+        before: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Entry>, ReadError> {
+        self.reading().await?;
+        self.memory.entries(at, ty, before, limit).await
+    }
+    async fn append(&self, at: &Position, custom_type: &str, payload: &Payload) -> Result<Appended, AppendError> {
+        let fault = self.append.lock().unwrap().take();
+        match fault {
+            None => {}
+            Some(Fault::Refuse(error)) => return Err(error),
+            Some(Fault::FailAfter) => {
+                self.memory.append(at, custom_type, payload).await?;
+                return Err(AppendError::Failed("the line was cut".into()));
+            }
+            Some(Fault::Wait(go)) => go.notified().await,
+            Some(Fault::Panic) => panic!("a fault in the journal"),
+        }
+        self.memory.append(at, custom_type, payload).await
+    }
+    async fn branch(&self, entry: Option<&str>) -> Result<Position, ReadError> {
+        self.memory.branch(entry).await
+    }
+    async fn reopen(&self) -> Result<Position, ReadError> {
+        self.memory.reopen().await
+    }
+}
+
+async fn faulty(host: &Host) -> (Faulty, Attached) {
+    let journal = Faulty::default();
+    let tools = plan_session(host, journal.clone()).await;
+    call(&tools, "plan_create", &chain(3)).await.unwrap();
+    (journal, tools)
+}
+
+const DONE: &str = r#"{"step":1,"status":"done"}"#;
+
+#[tokio::test]
+async fn a_refusal_costs_one_call() {
+    let (journal, tools) = faulty(&host()).await;
+    for (error, code) in [
+        (AppendError::SessionChanged, "session-changed"),
+        (AppendError::BranchChanged, "branch-changed"),
+        (AppendError::TooLarge(7), "too-large"),
+        (AppendError::InvalidPayload("x".into()), "other"),
+        (AppendError::Unavailable("the disk is full".into()), "unavailable"),
+        (AppendError::Other("x".into()), "other"),
+    ] {
+        journal.next_append(Fault::Refuse(error.clone()));
+        let refused = call(&tools, "plan_advance", DONE).await.unwrap_err();
+        assert_eq!(refused.code, code, "{error}");
+        assert_eq!(journal.memory.custom_entries().len(), 1, "{error}");
+        assert_eq!(call(&tools, "plan_get", "{}").await.unwrap()["steps"][0]["status"], "pending");
+    }
+    call(&tools, "plan_advance", DONE).await.unwrap();
+}
+
+#[tokio::test]
+async fn after_a_write_of_unknown_outcome_no_plan_is_shown_until_reopening() {
+    let (journal, tools) = faulty(&host()).await;
+    let waiting = {
+        journal.next_append(Fault::FailAfter);
+        let failing = tools.queue("plan_advance", DONE).await.unwrap();
+        let waiting = tools.queue("plan_get", "{}").await.unwrap();
+        let failed = failing.await.unwrap().unwrap_err();
+        assert_eq!(failed.code, "reopen-required");
+        assert!(failed.message.contains("write failed") && failed.message.contains("reopen"), "{}", failed.message);
+        waiting
+    };
+    assert_eq!(waiting.await.unwrap().unwrap_err().code, "reopen-required");
+    for (tool, arguments) in [("plan_get", "{}"), ("plan_advance", "nonsense"), ("plan_create", &chain(1))] {
+        let error = call(&tools, tool, arguments).await.unwrap_err();
+        assert_eq!(error.code, "reopen-required", "{tool}");
+    }
+    let plans = tools.plans().unwrap();
+    assert!(plans.overview().await.unwrap().await.unwrap().is_err());
+    assert!(matches!(tools.session().branch(None).await, Err(ReadError::ReopenRequired(_))));
+    // What the storage holds counts: here, the entry that was kept after all.
+    tools.session().reopen().await.unwrap();
+    assert_eq!(call(&tools, "plan_get", "{}").await.unwrap()["steps"][0]["status"], "done");
+    call(&tools, "plan_advance", r#"{"step":2,"status":"done"}"#).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_journal_that_panics_is_one_whose_outcome_is_unknown() {
+    let (journal, tools) = faulty(&host()).await;
+    journal.next_append(Fault::Panic);
+    assert_eq!(call(&tools, "plan_advance", DONE).await.unwrap_err().code, "reopen-required");
+    tools.session().reopen().await.unwrap();
+    assert_eq!(call(&tools, "plan_get", "{}").await.unwrap()["steps"][0]["status"], "pending");
+}
+
+#[tokio::test]
+async fn reading_that_fails_or_hangs_costs_one_call() {
+    let host = host_with(|limits| limits.operation = Duration::from_millis(100));
+    let (journal, tools) = faulty(&host).await;
+    *journal.read.lock().unwrap() = Some(ReadError::Unavailable("the server is away".into()));
+    let error = call(&tools, "plan_get", "{}").await.unwrap_err();
+    assert_eq!(error.code, "unavailable");
+    assert!(error.message.contains("the server is away"));
+    *journal.read.lock().unwrap() = None;
+    *journal.hang.lock().unwrap() = true;
+    let error = call(&tools, "plan_get", "{}").await.unwrap_err();
+    assert_eq!(error.code, "unavailable");
+    assert!(error.message.contains("100ms"), "{}", error.message);
+    *journal.hang.lock().unwrap() = false;
+    call(&tools, "plan_get", "{}").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_write_that_outlives_its_time_is_waited_for_by_reopening() {
+    let host = host_with(|limits| limits.operation = Duration::from_millis(100));
+    let (journal, tools) = faulty(&host).await;
+    let go = Arc::new(Notify::new());
+    journal.next_append(Fault::Wait(Arc::clone(&go)));
+    let error = call(&tools, "plan_advance", DONE).await.unwrap_err();
+    assert_eq!(error.code, "reopen-required");
+    // While the write goes on, the session cannot be opened again.
+    assert!(matches!(tools.session().reopen().await, Err(ReadError::Unavailable(_))));
+    assert_eq!(call(&tools, "plan_get", "{}").await.unwrap_err().code, "reopen-required");
+    go.notify_one();
+    tools.session().reopen().await.unwrap();
+    assert_eq!(call(&tools, "plan_get", "{}").await.unwrap()["steps"][0]["status"], "done");
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_while_it_writes_leaves_the_outcome_unknown() {
+    let (journal, tools) = faulty(&host()).await;
+    let go = Arc::new(Notify::new());
+    journal.next_append(Fault::Wait(Arc::clone(&go)));
+    let mut subscription = tools.session().subscribe();
+    let mut queued = tools.queue("plan_advance", DONE).await.unwrap();
+    assert!(tokio::time::timeout(Duration::from_millis(100), &mut queued).await.is_err());
+    drop(queued);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(call(&tools, "plan_get", "{}").await.unwrap_err().code, "reopen-required");
+    go.notify_one();
+    tools.session().reopen().await.unwrap();
+    assert_eq!(call(&tools, "plan_get", "{}").await.unwrap()["steps"][0]["status"], "done");
+    // It was saved, and whoever listens heard of it.
+    assert!(subscription.next().await.is_some());
+}
+
+#[tokio::test]
+async fn a_call_out_of_time_says_what_became_of_its_writes() {
+    let host = host_with(|limits| limits.call = Duration::from_millis(200));
+    let (journal, tools) = faulty(&host).await;
+    let go = Arc::new(Notify::new());
+    journal.next_append(Fault::Wait(Arc::clone(&go)));
+    let error = tools.call("plan_advance", DONE).await.unwrap_err();
+    let Error::Limit { limit: Limit::Call(_), kept, .. } = &error else { panic!("{error}") };
+    assert!(kept.unknown && kept.entries.is_empty(), "{kept:?}");
+    assert!(error.to_string().contains("reopen"), "{error}");
+    go.notify_one();
+    tools.session().reopen().await.unwrap();
+    call(&tools, "plan_get", "{}").await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_not_granted_is_denied() {
+    let host = host();
+    let plugin = conformance::plan_tools(&host).await;
+    let memory = Memory::default();
+    let session = host.open(memory.clone()).await.unwrap();
+    let tools = session.attach(&plugin, "{}", Grants::Only(vec!["pi-harness/other".into()])).await.unwrap();
+    for (tool, arguments) in [("plan_get", "{}"), ("plan_create", &chain(1))] {
+        let error = call(&tools, tool, arguments).await.unwrap_err();
+        assert_eq!(error.code, "denied");
+        assert!(error.message.contains("pi-harness/plan-execute"), "{}", error.message);
+    }
+    assert!(memory.custom_entries().is_empty());
+}
+
+#[tokio::test]
+async fn a_plan_larger_than_the_host_saves_is_refused() {
+    let host = host_with(|limits| limits.payload = 1_000);
+    let tools = plan_session(&host, Memory::default()).await;
+    let error = call(&tools, "plan_create", &chain(50)).await.unwrap_err();
+    assert_eq!((error.code.as_str(), error.data.as_deref()), ("too-large", Some(r#"{"limit":1000}"#)));
+    call(&tools, "plan_create", &chain(3)).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_entry_larger_than_a_plugin_reads_is_an_error() {
+    let host = host_with(|limits| limits.payload_read = 10_000);
+    let memory = Memory::default();
+    let tools = plan_session(&host, memory.clone()).await;
+    memory.push(Some("pi-harness/plan-execute"), Payload::json(format!("\"{}\"", "x".repeat(20_000))));
+    let error = call(&tools, "plan_get", "{}").await.unwrap_err();
+    assert_eq!(error.code, "other");
+    assert!(error.message.contains("20002 bytes"), "{}", error.message);
+}
