@@ -12,17 +12,18 @@ use std::collections::BTreeMap;
 /// What the plan tools do, as simply as it can be said.
 #[derive(Default)]
 struct Model {
-    /// Each entry: its parent and the plan in it.
-    entries: BTreeMap<String, (Option<String>, Vec<(String, Vec<usize>)>)>,
+    /// The plan in each entry.
+    entries: BTreeMap<String, Steps>,
     order: Vec<String>,
     leaf: Option<String>,
 }
 
+/// The status of each step, and the steps that it waits for.
 type Steps = Vec<(String, Vec<usize>)>;
 
 impl Model {
     fn plan(&self) -> Option<&Steps> {
-        self.leaf.as_ref().map(|leaf| &self.entries[leaf].1)
+        self.leaf.as_ref().map(|leaf| &self.entries[leaf])
     }
 
     fn create(&self, lists: &[Vec<usize>]) -> Result<Steps, &'static str> {
@@ -55,7 +56,7 @@ impl Model {
     }
 
     fn saved(&mut self, id: String, steps: Steps) {
-        self.entries.insert(id.clone(), (self.leaf.take(), steps));
+        self.entries.insert(id.clone(), steps);
         self.order.push(id.clone());
         self.leaf = Some(id);
     }

@@ -11,6 +11,7 @@ use plan_guest_support::{
     loose::{Found, Integer, Loose, Pick, UnknownKeys},
     loose_object,
     payload::decode_json,
+    text::excerpt,
     tool::Definition,
 };
 
@@ -101,10 +102,7 @@ pub fn call<B: Branch>(planner: &mut Planner, on: &B, name: &str, arguments: &st
         let names = TOOLS.map(|(name, _)| name).join(", ");
         return Err(ToolError {
             code: "unknown-tool",
-            message: format!(
-                "There is no tool {}: this plugin has {names}.",
-                Found::Text(name.into()).to_string().trim_start_matches("the text ")
-            ),
+            message: format!("There is no tool {:?}: this plugin has {names}.", excerpt(name, 40)),
             data: None,
         });
     };

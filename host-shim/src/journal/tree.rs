@@ -181,14 +181,14 @@ impl Tree {
 
     /// Which entries lead into a circle.
     fn find_circles(&self) -> Vec<bool> {
-        let circular = self.from_the_roots(|_, above| above);
+        let circular = self.derive_from_roots(|_, above| above);
         circular.into_iter().map(|state| state.unwrap_or(true)).collect()
     }
 
     /// For each entry the nearest of type `ty` at or above it.
     fn index(&self, ty: u32) -> Vec<Node> {
         let own = |node: Node| (self.nodes[node as usize].custom_type == ty).then_some(node);
-        let found = self.from_the_roots(|node, above: Option<Option<Node>>| match (own(node), above) {
+        let found = self.derive_from_roots(|node, above: Option<Option<Node>>| match (own(node), above) {
             (Some(node), _) => Some(Some(node)),
             (None, above) => Some(above.flatten()),
         });
@@ -197,7 +197,7 @@ impl Tree {
 
     /// Derives a value for each entry from that of its parent, wherever in the order the parent stands. Entries that lead
     /// into a circle get none.
-    fn from_the_roots<T: Copy + FromRoot>(&self, derive: impl Fn(Node, Option<T>) -> Option<T>) -> Vec<Option<T>> {
+    fn derive_from_roots<T: Copy + FromRoot>(&self, derive: impl Fn(Node, Option<T>) -> Option<T>) -> Vec<Option<T>> {
         #[derive(Clone, Copy, PartialEq)]
         enum State {
             Open,

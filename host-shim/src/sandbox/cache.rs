@@ -4,6 +4,7 @@
 //! file carries the SHA-256 of its content, is read whole, and is checked before any of it is used. A file that does not fit
 //! is as good as none.
 
+use crate::file_size;
 use sha2::{Digest, Sha256};
 use std::{
     fs, io,
@@ -55,6 +56,7 @@ impl Cache {
 }
 
 fn write_new(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    file_size::check(parts.iter().map(|part| part.len() as u64).sum())?;
     let mut options = fs::File::options();
     options.write(true).create_new(true);
     #[cfg(unix)]

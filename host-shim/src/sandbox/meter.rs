@@ -89,6 +89,7 @@ impl ResourceLimiter for Meter {
         Ok(true)
     }
 
+    #[expect(clippy::misnamed_getters, reason = "wasmtime means core instances; ours means calls")]
     fn instances(&self) -> usize {
         self.limits.core_instances
     }

@@ -1,5 +1,6 @@
 //! The file operations of an append, so that each of them can be made to fail in tests.
 
+use crate::file_size;
 use std::{
     fs::File,
     io::{self, Seek, Write},
@@ -37,12 +38,8 @@ impl Disk for File {
         use rustix::{
             fs::{FallocateFlags, fallocate},
             io::Errno,
-            process::{Resource, getrlimit},
         };
-        // A write beyond the process's limit for files would end the process by a signal.
-        if getrlimit(Resource::Fsize).current.is_some_and(|limit| offset + len > limit) {
-            return Err(Errno::FBIG.into());
-        }
+        file_size::check(offset + len)?;
         match fallocate(self, FallocateFlags::KEEP_SIZE, offset, len) {
             // Not every file system can; then the write shows whether there is room.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) | Ok(()) => Ok(()),
@@ -51,8 +48,8 @@ impl Disk for File {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn reserve(&self, _: u64, _: u64) -> io::Result<()> {
-        Ok(())
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        file_size::check(offset + len)
     }
 
     fn append(&self, bytes: &[u8]) -> io::Result<(usize, u64)> {

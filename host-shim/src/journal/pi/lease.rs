@@ -47,3 +47,38 @@ fn control(file: &File, command: i32, argument: i32) -> bool {
     // SAFETY: both commands take an integer and touch no memory of ours; the descriptor is open while `file` lives.
     unsafe { libc::fcntl(file.as_raw_fd(), command, argument) == 0 }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::{
+        sync::mpsc,
+        thread,
+        time::{Duration, Instant},
+    };
+
+    #[test]
+    fn whoever_opens_the_file_waits() {
+        let temporary = tempfile::NamedTempFile::new().unwrap();
+        let file = File::options().append(true).open(temporary.path()).unwrap();
+        assert!(Lease::take(&file).is_none(), "the file is open elsewhere");
+        let path = temporary.into_temp_path();
+        let Some(lease) = Lease::take(&file) else {
+            // A file system without leases: then nobody waits, and there is nothing to show.
+            return;
+        };
+        let (opened, when_opened) = mpsc::channel();
+        let opener = thread::spawn({
+            let path = path.to_path_buf();
+            move || {
+                File::open(path).unwrap();
+                opened.send(Instant::now()).unwrap();
+            }
+        });
+        assert!(when_opened.recv_timeout(Duration::from_millis(200)).is_err(), "it did not wait");
+        let given_back = Instant::now();
+        drop(lease);
+        assert!(when_opened.recv().unwrap() >= given_back);
+        opener.join().unwrap();
+    }
+}
