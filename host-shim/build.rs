@@ -24,7 +24,7 @@ fn main() {
     println!("cargo::rerun-if-env-changed=PLAN_EXECUTE_COMPONENTS");
     if let Some(folder) = env::var_os("PLAN_EXECUTE_COMPONENTS") {
         take(Path::new(&folder), &out);
-    } else if root.join("guest").is_dir() && root.join("Cargo.lock").is_file() {
+    } else if root.join("guest/plan-execute/Cargo.toml").is_file() {
         build(&root, &out);
     } else {
         take(&manifest.join("components"), &out);

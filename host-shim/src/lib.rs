@@ -61,7 +61,7 @@
 //!
 //! Without default features this crate is the library alone. `cli` adds the command `plan-execute`.
 //!
-//! Everything runs on tokio; a runtime with the time driver must be there wherever a future of this crate is polled.
+//! Everything runs on tokio: a runtime with all drivers must be there wherever a future of this crate is polled.
 
 pub mod components;
 mod error;

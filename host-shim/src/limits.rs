@@ -21,7 +21,8 @@ pub struct Limits {
     pub table_elements: usize,
     /// Compute time of one call: 1 s. Time inside journal operations does not count.
     pub compute: Duration,
-    /// Time for one journal operation: 10 s.
+    /// Time for one journal operation: 10 s. It should be longer than the 5 s that a [session
+    /// file](crate::journal::pi::PiSession) waits for another process, or else that wait counts as a write of unknown outcome.
     pub operation: Duration,
     /// Time for one whole call, from the moment when its turn comes: 30 s.
     pub call: Duration,
@@ -33,7 +34,7 @@ pub struct Limits {
     pub handles: usize,
     /// Bytes in one payload that is appended: 256 KiB.
     pub payload: usize,
-    /// Bytes in one payload that is read: 4 MiB. Entries of other programs may be larger than what a plugin may append.
+    /// Bytes in one payload that is read: 1 MiB. Entries of other programs may be larger than what a plugin may append.
     pub payload_read: usize,
     /// Bytes that cross from the plugin at once: 2 MiB.
     pub crossing: usize,
@@ -72,7 +73,7 @@ impl Default for Limits {
             appends: 16,
             handles: 1_000,
             payload: 256 * KIB,
-            payload_read: 4 * MIB,
+            payload_read: MIB,
             crossing: 2 * MIB,
             arguments: MIB,
             result: MIB,

@@ -133,13 +133,15 @@ fn arguments_from_standard_input() {
 fn a_folder_gets_a_file_of_the_name_that_pi_would_give() {
     let place = Place::new();
     fs::create_dir(place.path("sessions")).unwrap();
-    place.run(&["call", "plan_create", DRAFT, "--session", "sessions", "--create"]).plan();
+    let done = place.run(&["call", "plan_create", DRAFT, "--session", "sessions", "--create"]);
+    assert_eq!(done.status, 0, "{}", done.err);
     let names: Vec<String> = fs::read_dir(place.path("sessions"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     let [name] = &names[..] else { panic!("{names:?}") };
     let (time, id) = name.split_once('_').unwrap();
+    assert_eq!(done.err, format!("session: sessions/{name}\n"));
     assert!(time.len() == 24 && time.ends_with('Z') && id.ends_with(".jsonl") && id.len() == 42, "{name}");
 }
 

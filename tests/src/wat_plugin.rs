@@ -27,6 +27,11 @@ pub struct WatPlugin {
     pub tools: Option<u32>,
     /// The memory's size in pages, at first and at most.
     pub pages: Option<(u32, u32)>,
+    /// Further imports of the core module.
+    pub imports: String,
+    /// A world of its own: a WIT package of the name `test:extra` with a world `extra`, which includes
+    /// `plan-execute:plugin/tool-plugin@0.1.0`.
+    pub wit: Option<&'static str>,
 }
 
 const IMPORTS: &str = r#"
@@ -50,9 +55,9 @@ impl WatPlugin {
         let (min, max) = self.pages.unwrap_or((2, 65_536));
         let text_len = self.text_len.unwrap_or(2);
         let tools = self.tools.unwrap_or(1);
-        let WatPlugin { definitions, info, configure, list_tools, call_tool, .. } = self;
+        let WatPlugin { definitions, info, configure, list_tools, call_tool, imports, .. } = self;
         let core = format!(
-            r#"(module {IMPORTS}
+            r#"(module {IMPORTS} {imports}
   (memory (export "memory") {min} {max})
   (global $heap (mut i32) (i32.const 65536))
   (data (i32.const 16) "{name}")
@@ -115,20 +120,24 @@ impl WatPlugin {
             tool_len = tool.len(),
             type_len = custom_type.len(),
         );
-        encode(&core, "tool-plugin")
+        encode(&core, self.wit)
     }
 }
 
-/// Makes a component of a core module in text, for a world of the contract.
+/// Makes a component of a core module in text, for the world `tool-plugin` or for that of `wit`.
 ///
 /// # Panics
 ///
 /// Where it is none.
-pub fn encode(core: &str, world: &str) -> Vec<u8> {
+fn encode(core: &str, wit: Option<&str>) -> Vec<u8> {
     let mut module = wat::parse_str(core).expect("WebAssembly text");
     let mut resolve = Resolve::default();
-    let (package, _) = resolve.push_dir(format!("{}/../wit", env!("CARGO_MANIFEST_DIR"))).expect("the contract");
-    let world = resolve.select_world(&[package], Some(world)).expect("a world of the contract");
+    let (contract, _) = resolve.push_dir(format!("{}/../wit", env!("CARGO_MANIFEST_DIR"))).expect("the contract");
+    let (package, world) = match wit {
+        None => (contract, "tool-plugin"),
+        Some(wit) => (resolve.push_str("extra.wit", wit).expect("WIT"), "extra"),
+    };
+    let world = resolve.select_world(&[package], Some(world)).expect("the world is there");
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata");
     ComponentEncoder::default().validate(true).module(&module).expect("a module").encode().expect("a component")
 }

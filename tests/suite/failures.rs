@@ -1,11 +1,12 @@
 //! Journals that fail, and what plugins and their callers see of it.
 
 use async_trait::async_trait;
-use conformance::{call, chain, host, host_with, plan_session};
+use conformance::{call, chain, host, host_with, plan_session, wat_plugin::WatPlugin};
 use plan_execute_host::{
     Attached, Error, Grants, Host, Limit,
     journal::{AppendError, Appended, Durability, Encoding, Entry, Journal, Memory, Payload, Position, ReadError},
 };
+use sha2::{Digest, Sha256};
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
@@ -222,6 +223,32 @@ async fn a_call_out_of_time_says_what_became_of_its_writes() {
     call(&tools, "plan_get", "{}").await.unwrap();
 }
 
+/// A plugin that goes on after a failed write, and then breaks down: the outcome of that write stays unknown.
+#[tokio::test]
+async fn what_is_unknown_stays_unknown() {
+    let append = "(call $append (local.get $branch) (i32.const 512) (i32.const 9) (i32.const 0) (i32.const 4096) (i32.const 2) (i32.const 8192))";
+    let plugin = WatPlugin { call_tool: format!("{append} {append} unreachable"), ..WatPlugin::default() };
+    let (host, bytes) = (host(), plugin.build());
+    let plugin = host.load_pinned(&bytes, &hex::encode(Sha256::digest(&bytes))).await.unwrap();
+    let journal = Faulty::default();
+    journal.next_append(Fault::FailAfter);
+    let session = host.open(journal).await.unwrap();
+    let error = conformance::attach(&plugin, &session).await.call("run", "{}").await.unwrap_err();
+    assert!(matches!(&error, Error::Trap { kept, .. } if kept.unknown), "{error}");
+}
+
+/// A call that ends while it waits to write has written nothing.
+#[tokio::test]
+async fn what_did_not_begin_is_not_unknown() {
+    let host = host_with(|limits| limits.call = Duration::from_millis(300));
+    let (journal, tools) = faulty(&host).await;
+    *journal.hang.lock().unwrap() = true;
+    let error = tools.call("plan_advance", DONE).await.unwrap_err();
+    assert!(matches!(&error, Error::Limit { limit: Limit::Call(_), kept, .. } if !kept.unknown), "{error}");
+    *journal.hang.lock().unwrap() = false;
+    call(&tools, "plan_advance", DONE).await.unwrap();
+}
+
 #[tokio::test]
 async fn what_was_not_granted_is_denied() {
     let host = host();
@@ -254,5 +281,5 @@ async fn an_entry_larger_than_a_plugin_reads_is_an_error() {
     memory.push(Some("pi-harness/plan-execute"), Payload::json(format!("\"{}\"", "x".repeat(20_000))));
     let error = call(&tools, "plan_get", "{}").await.unwrap_err();
     assert_eq!(error.code, "other");
-    assert!(error.message.contains("20002 bytes"), "{}", error.message);
+    assert!(error.message.contains("holds 20002 bytes"), "{}", error.message);
 }

@@ -172,11 +172,30 @@ async fn a_trap_after_an_append_says_what_was_kept() {
     assert!(error.to_string().contains(&kept.entries[0]), "{error}");
 }
 
+/// A plugin with a resource of its own, which makes so many handles of it.
+fn makes_handles(handles: u32) -> WatPlugin {
+    WatPlugin {
+        wit: Some(
+            "package test:extra;
+             interface things { resource thing; }
+             world extra { include plan-execute:plugin/tool-plugin@0.1.0; export things; }",
+        ),
+        imports: r#"(import "[export]test:extra/things" "[resource-new]thing" (func $new (param i32) (result i32)))"#
+            .into(),
+        call_tool: format!(
+            "(loop $again
+               (drop (call $new (i32.const 1)))
+               (br_if $again (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const {handles}))))"
+        ),
+        ..WatPlugin::default()
+    }
+}
+
 #[tokio::test]
 async fn handles() {
-    let host = host_with(|limits| limits.handles = 0);
-    let error = plan_session(&host, Memory::default()).await.call("plan_get", "{}").await.err();
-    assert!(matches!(error, Some(Error::Limit { limit: Limit::Handles(0), .. })), "{error:?}");
+    reaches(|_| {}, makes_handles(1_001), Limit::Handles(1_000)).await;
+    let (_, plugin, _) = beside_the_plan_tools(&host_with(|_| {}), &makes_handles(900)).await;
+    call(&plugin, "run", "{}").await.unwrap();
 }
 
 #[tokio::test]
@@ -252,6 +271,30 @@ async fn tools_and_their_definitions() {
     assert!(matches!(error, Some(Error::Limit { limit: Limit::ToolDefinitions(10), .. })), "{error:?}");
 }
 
+/// A call that waits for an instance waits like any other.
+#[tokio::test]
+async fn calls_that_wait_for_an_instance_count_too() {
+    let host = host_with(|limits| (limits.instances, limits.waiting) = (1, 2));
+    let endless = load(&host, &runs(ENDLESS)).await.unwrap();
+    let endless = attach(&endless, &host.open(Memory::default()).await.unwrap()).await;
+    let mut sessions = Vec::new();
+    for _ in 0..3 {
+        sessions.push(plan_session(&host, Memory::default()).await);
+    }
+    let running = endless.queue("run", "{}").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let mut waiting = Vec::new();
+    for tools in &sessions[..2] {
+        waiting.push(tools.queue("plan_create", &chain(1)).await.unwrap());
+    }
+    let refused = sessions[2].queue("plan_get", "{}").await.err();
+    assert!(matches!(refused, Some(Error::Limit { limit: Limit::Waiting(2), .. })), "{refused:?}");
+    running.await.unwrap_err();
+    for call in waiting {
+        call.await.unwrap().unwrap();
+    }
+}
+
 #[tokio::test]
 async fn instances_at_a_time() {
     let host = host_with(|limits| limits.instances = 1);
@@ -290,6 +333,44 @@ async fn time_for_compiling() {
         let error = host.load(&WatPlugin::default().build()).await.err();
         assert!(matches!(error, Some(Error::Compile(_))), "{error:?}");
     }
+}
+
+/// What a compiler process got wrong once does not stay in the cache.
+#[cfg(unix)]
+#[tokio::test]
+async fn useless_compiled_code_is_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = WatPlugin::default().build();
+    let host = |compiler: Option<&str>| {
+        let builder = Host::builder().cache(folder.path().join("cache"));
+        match compiler {
+            Some(program) => builder.compiler(Compiler { program: program.into(), arguments: vec![] }).build().unwrap(),
+            None => builder.build().unwrap(),
+        }
+    };
+    for program in ["true", "cat"] {
+        assert!(host(Some(program)).load(&bytes).await.is_err(), "{program}");
+    }
+    host(None).load_pinned(&bytes, &hex::encode(Sha256::digest(&bytes))).await.unwrap();
+    // That it is in the cache now does not make it trusted.
+    assert!(matches!(host(None).load(&bytes).await.err(), Some(Error::NotPinned(_))));
+    host(Some("false")).load(&bytes).await.unwrap();
+}
+
+#[tokio::test]
+async fn names_of_custom_types() {
+    // 300 bytes from 512 on: the type that was granted, and what stands behind it.
+    let plugin = WatPlugin {
+        definitions: format!("(data (i32.const 521) \"/{}\")", "x".repeat(400)),
+        call_tool: "(call $append (local.get $branch) (i32.const 512) (i32.const 300) (i32.const 0) (i32.const 4096) (i32.const 2) (i32.const 8192))
+            (if (i32.ne (i32.load8_u (i32.const 8192)) (i32.const 1)) (then unreachable))
+            (if (i32.ne (i32.load8_u offset=8 (i32.const 8192)) (i32.const 3)) (then unreachable))"
+            .into(),
+        ..WatPlugin::default()
+    };
+    let (memory, plugin, _) = beside_the_plan_tools(&host_with(|_| {}), &plugin).await;
+    call(&plugin, "run", "{}").await.unwrap();
+    assert!(memory.custom_entries().is_empty());
 }
 
 /// The pool has fewer places than calls need here; the rest runs without it, under the same limits.

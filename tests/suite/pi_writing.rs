@@ -120,6 +120,31 @@ async fn a_refused_call_makes_no_file() {
 }
 
 #[tokio::test]
+async fn a_session_that_was_not_written_yet_stays_the_same_when_it_is_opened_again() {
+    let folder = folder();
+    let session = PiSession::open_or_create(folder.path()).await.unwrap();
+    let before = session.position().await.unwrap();
+    let after = session.reopen().await.unwrap();
+    assert_eq!(before.session_id, after.session_id);
+    assert_ne!(before.token(), after.token());
+    let file = session.path().to_owned();
+    call(&plan_session(&host(), session).await, "plan_create", PLAN).await.unwrap();
+    assert_eq!(lines(&file)[0]["id"], *before.session_id);
+    assert!(file.to_str().unwrap().contains(&*before.session_id));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_symbolic_link_to_nothing_yet_is_followed_too() {
+    let folder = folder();
+    let (target, link) = (folder.path().join("target.jsonl"), folder.path().join("link.jsonl"));
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let tools = plan_session(&host(), PiSession::open_or_create(&link).await.unwrap()).await;
+    call(&tools, "plan_create", PLAN).await.unwrap();
+    lint(&target);
+}
+
+#[tokio::test]
 async fn an_empty_file_gets_its_header_with_the_first_plan() {
     let folder = folder();
     let file = fixture("damaged-empty").copy(folder.path());

@@ -1,12 +1,12 @@
 //! The order of calls, the handles of those that wait, and what is told of saved plans.
 
-use conformance::{call, chain, host, host_with, in_memory, plan_session};
+use conformance::{call, chain, gated::Gated, host, host_with, in_memory, plan_session};
 use plan_execute_host::{
-    Error, Event, Limit,
+    Attached, Error, Event, Host, Limit,
     journal::{Journal, Memory, Payload, pi::PiSession},
     plans::{PlanDraft, StepStatus},
 };
-use std::{fs, time::Duration};
+use std::{fs, future::Future, time::Duration};
 
 fn advance(step: u32, status: &str) -> String {
     serde_json::json!({"step": step, "status": status}).to_string()
@@ -56,68 +56,118 @@ async fn calls_that_are_made_at_once_run_too() {
     assert_eq!(memory.custom_entries().len(), 7);
 }
 
+/// A session with a plan of three steps, on a journal that can hold up the call that runs.
+async fn gated(host: &Host) -> (Gated, Attached) {
+    let journal = Gated::default();
+    let tools = plan_session(host, journal.clone()).await;
+    call(&tools, "plan_create", &chain(3)).await.unwrap();
+    (journal, tools)
+}
+
 #[tokio::test]
 async fn a_call_that_waited_while_the_leaf_moved_changes_nothing() {
-    let (memory, tools) = in_memory().await;
-    call(&tools, "plan_create", &chain(2)).await.unwrap();
-    let first = memory.position().await.unwrap().leaf.unwrap();
+    let (journal, tools) = gated(&host()).await;
+    let first = journal.position().await.unwrap().leaf.unwrap();
     call(&tools, "plan_advance", &advance(1, "done")).await.unwrap();
     for moved in ["branch", "foreign entry"] {
+        journal.close();
+        let running = tools.queue("plan_get", "{}").await.unwrap();
         let waiting = tools.queue("plan_advance", &advance(2, "done")).await.unwrap();
         let reading = tools.queue("plan_get", "{}").await.unwrap();
+        // The call that runs has begun to look at its branch; it is served that one.
+        tokio::time::sleep(Duration::from_millis(20)).await;
         match moved {
             "branch" => drop(tools.session().branch(Some(&first)).await.unwrap()),
-            _ => drop(memory.push(None, Payload::json("{}"))),
+            _ => drop(journal.memory.push(None, Payload::json("{}"))),
         }
-        let entries = memory.custom_entries().len();
+        let entries = journal.memory.custom_entries().len();
+        journal.open();
+        running.await.unwrap().unwrap();
         for queued in [waiting, reading] {
             let error = queued.await.unwrap().unwrap_err();
             assert_eq!(error.code, "branch-changed");
             assert!(error.message.contains("branch changed"));
         }
-        assert_eq!(memory.custom_entries().len(), entries);
+        assert_eq!(journal.memory.custom_entries().len(), entries);
         call(&tools, "plan_get", "{}").await.unwrap();
     }
 }
 
 #[tokio::test]
 async fn a_call_that_waited_while_the_session_was_opened_again_changes_nothing() {
-    let (memory, tools) = in_memory().await;
-    call(&tools, "plan_create", &chain(2)).await.unwrap();
+    let (journal, tools) = gated(&host()).await;
+    journal.close();
+    let running = tools.queue("plan_get", "{}").await.unwrap();
     let waiting = tools.queue("plan_advance", &advance(1, "done")).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
     tools.session().reopen().await.unwrap();
-    let error = waiting.await.unwrap().unwrap_err();
-    assert_eq!(error.code, "session-changed");
-    assert!(error.message.contains("session changed"));
-    assert_eq!(memory.custom_entries().len(), 1);
+    journal.open();
+    for queued in [running, waiting] {
+        let error = queued.await.unwrap().unwrap_err();
+        assert_eq!(error.code, "session-changed");
+        assert!(error.message.contains("session changed"));
+    }
+    assert_eq!(journal.memory.custom_entries().len(), 1);
     call(&tools, "plan_advance", &advance(1, "done")).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_call_that_is_given_up_lets_the_next_one_run() {
-    let (memory, tools) = in_memory().await;
-    call(&tools, "plan_create", &chain(3)).await.unwrap();
+    let (journal, tools) = gated(&host()).await;
+    journal.close();
     let first = tools.queue("plan_advance", &advance(1, "done")).await.unwrap();
     let given_up = tools.queue("plan_advance", &advance(1, "pending")).await.unwrap();
     let last = tools.queue("plan_advance", &advance(2, "done")).await.unwrap();
     drop(given_up);
+    // It is gone, and yet the last one does not run before the first has ended.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    journal.open();
     first.await.unwrap().unwrap();
     last.await.unwrap().unwrap();
-    assert_eq!(memory.custom_entries().len(), 3);
+    assert_eq!(journal.memory.custom_entries().len(), 3);
+}
+
+/// Whoever stops polling the future of `queue` does not stop the calls behind it.
+#[tokio::test]
+async fn a_call_that_is_queued_and_forgotten_lets_the_next_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = PiSession::open_or_create(folder.path().join("s.jsonl")).await.unwrap();
+    let tools = plan_session(&host(), file).await;
+    call(&tools, "plan_create", &chain(2)).await.unwrap();
+    let change = advance(1, "done");
+    let mut forgotten = Box::pin(tools.queue("plan_advance", &change));
+    std::future::poll_fn(|context| {
+        assert!(forgotten.as_mut().poll(context).is_pending(), "it was done before it could be forgotten");
+        std::task::Poll::Ready(())
+    })
+    .await;
+    let next = tokio::time::timeout(Duration::from_secs(5), call(&tools, "plan_get", "{}")).await;
+    next.expect("the next call runs").unwrap();
+    drop(forgotten);
+}
+
+#[test]
+fn a_call_can_be_dropped_outside_the_runtime() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let tools = runtime.block_on(async { in_memory().await.1 });
+    let first = runtime.block_on(tools.queue("plan_create", &chain(1))).unwrap();
+    let second = runtime.block_on(tools.queue("plan_get", "{}")).unwrap();
+    drop(first);
+    let _ = runtime.block_on(second).unwrap();
 }
 
 #[tokio::test]
 async fn more_calls_than_may_wait_are_refused() {
-    let host = host_with(|limits| limits.waiting = 3);
-    let tools = plan_session(&host, Memory::default()).await;
-    call(&tools, "plan_create", &chain(3)).await.unwrap();
-    // On this runtime nothing runs until the test waits.
-    let mut queued = Vec::new();
+    let (journal, tools) = gated(&host_with(|limits| limits.waiting = 3)).await;
+    journal.close();
+    let mut queued = vec![tools.queue("plan_get", "{}").await.unwrap()];
+    tokio::time::sleep(Duration::from_millis(20)).await;
     for _ in 0..3 {
         queued.push(tools.queue("plan_get", "{}").await.unwrap());
     }
     let refused = tools.queue("plan_get", "{}").await.err();
     assert!(matches!(refused, Some(Error::Limit { limit: Limit::Waiting(3), .. })), "{refused:?}");
+    journal.open();
     for call in queued {
         call.await.unwrap().unwrap();
     }

@@ -68,8 +68,8 @@ impl Draft {
     /// * [`PlanError::DependencyCycle`] where nothing else is wrong.
     pub fn into_plan(self) -> Result<Plan, PlanError> {
         let mut faults = Faults(Vec::new());
-        let title = faults.title("/title", "the plan's title", self.title.unwrap_or(Loose::Other(Found::Null)));
-        let mut steps = faults.steps(self.steps.unwrap_or(Loose::Other(Found::Null)));
+        let title = faults.title("/title", "the plan's title", self.title.unwrap_or(Loose::Other(Found::Missing)));
+        let mut steps = faults.steps(self.steps.unwrap_or(Loose::Other(Found::Missing)));
         match self.dependencies {
             None | Some(Loose::Other(Found::Null)) => {}
             Some(dependencies) => faults.dependencies(dependencies, &mut steps),
@@ -165,7 +165,7 @@ impl Faults {
         let count = steps.len();
         let step = self.step_number(&format!("{path}/step"), "step", dependency.step, count);
         let list_path = format!("{path}/dependsOn");
-        let depends_on = match dependency.depends_on.unwrap_or(Loose::Other(Found::Null)) {
+        let depends_on = match dependency.depends_on.unwrap_or(Loose::Other(Found::Missing)) {
             Loose::Value(items) if items.count <= MAX_PREREQUISITES => {
                 let mut seen = BTreeSet::new();
                 let mut list = Vec::new();
@@ -206,7 +206,7 @@ impl Faults {
 
     /// A number of one of `count` steps.
     fn step_number(&mut self, path: &str, what: &str, number: Option<Loose<Integer>>, count: usize) -> Option<u32> {
-        match number.unwrap_or(Loose::Other(Found::Null)) {
+        match number.unwrap_or(Loose::Other(Found::Missing)) {
             Loose::Value(Integer(number)) => {
                 let id = u32::try_from(number).ok().filter(|&id| (1..=count).contains(&(id as usize)));
                 if id.is_none() {
@@ -285,7 +285,7 @@ mod tests {
         let draft = |dependencies: Value| json!({"title": "T", "steps": ["a", "b"], "dependencies": dependencies});
         let fifty_one = vec!["x"; 51];
         for (draft, faults) in [
-            (json!({"steps": ["a"]}), &[("/title", "title must be text of 1-500 characters, not null")][..]),
+            (json!({"steps": ["a"]}), &[("/title", "title must be text of 1-500 characters, not missing")][..]),
             (json!({"title": 5, "steps": ["a"]}), &[("/title", "not the number 5")]),
             (json!({"title": " \u{feff}", "steps": ["a"]}), &[("/title", "title is blank")]),
             (json!({"title": "x".repeat(501), "steps": ["a"]}), &[("/title", "501 UTF-16")]),
@@ -304,8 +304,8 @@ mod tests {
             ),
             (draft(json!("none")), &[("/dependencies", "not the text \"none\"")]),
             (draft(json!([[1, 2]])), &[("/dependencies/0", "not a list")]),
-            (draft(json!([{"step": 1}])), &[("/dependencies/0/dependsOn", "not null")]),
-            (draft(json!([{"dependsOn": [1]}])), &[("/dependencies/0/step", "not null")]),
+            (draft(json!([{"step": 1}])), &[("/dependencies/0/dependsOn", "not missing")]),
+            (draft(json!([{"dependsOn": [1]}])), &[("/dependencies/0/step", "not missing")]),
             (
                 draft(json!([{"step": "2", "dependsOn": [1.5]}])),
                 &[

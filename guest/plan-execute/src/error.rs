@@ -87,7 +87,9 @@ pub enum PlanError {
     #[error("The plan is larger than the {0} bytes that the host saves in one entry: shorten its titles.")]
     TooLarge(u32),
     /// The storage did not answer, or refused before writing.
-    #[error("The session storage is not available ({0}), so nothing was saved: try again.")]
+    #[error(
+        "The session storage is not available ({0}), so nothing was saved: call the tool again once that is mended."
+    )]
     Unavailable(String),
     /// Anything else.
     #[error("The session journal refused ({0}).")]

@@ -139,7 +139,7 @@ impl Change {
         let mut faults = Vec::new();
         let mut fault = |path: &str, message: String| faults.push(InvalidArgument { path: path.into(), message });
         let mut step = None;
-        match self.step.unwrap_or(Loose::Other(Found::Null)) {
+        match self.step.unwrap_or(Loose::Other(Found::Missing)) {
             // Whether the plan has such a step is the plan's to say; below zero or beyond all numbers there is none.
             Loose::Value(Integer(number)) => match u32::try_from(number) {
                 Ok(number) => step = Some(number),
@@ -151,7 +151,7 @@ impl Change {
         }
         let mut status = None;
         let allowed = Status::ALL.map(Status::name).join(", ");
-        let came = match self.status.unwrap_or(Loose::Other(Found::Null)) {
+        let came = match self.status.unwrap_or(Loose::Other(Found::Missing)) {
             Loose::Value(name) => {
                 status = Status::from_name(&name);
                 Found::Text(name)
@@ -214,7 +214,7 @@ mod tests {
             ("", "", "the arguments are not readable as JSON"),
             ("[]", "", "the arguments must be an object, not a list"),
             (r#""{}""#, "", "must be an object, not the text"),
-            ("{}", "/step", "step must be the whole number of a step from 1-3, not null"),
+            ("{}", "/step", "step must be the whole number of a step from 1-3, not missing"),
             (r#"{"step":"1","status":"done"}"#, "/step", "not the text \"1\""),
             (r#"{"step":1.5,"status":"done"}"#, "/step", "not the number 1.5"),
             (r#"{"step":-1,"status":"done"}"#, "/step", "from 1-3, not -1"),

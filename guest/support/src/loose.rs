@@ -19,6 +19,8 @@ pub enum Loose<T> {
 /// What stands where another type was expected.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
+    /// Nothing at all.
+    Missing,
     /// `null`
     Null,
     /// `true` or `false`
@@ -36,6 +38,7 @@ pub enum Found {
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Found::Missing => f.write_str("missing"),
             Found::Null => f.write_str("null"),
             Found::Bool(value) => write!(f, "{value}"),
             // By way of serde_json: the formatter of the standard library would add 15 KB to a component.

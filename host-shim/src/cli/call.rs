@@ -3,7 +3,7 @@
 use super::{
     Failure,
     setup::{ComponentOption, SessionOption, attach, damage},
-    terminal::visible,
+    terminal::{visible, warn, warn_as},
 };
 use clap::Args;
 use std::io::{self, Read, Write};
@@ -26,6 +26,10 @@ pub(super) struct Call {
     arguments: String,
     #[command(flatten)]
     session: SessionOption,
+    /// Make the session where it is missing; in a folder, under the name that Pi would give it. The file is written with
+    /// the first plan.
+    #[arg(long)]
+    create: bool,
     #[command(flatten)]
     component: ComponentOption,
 }
@@ -38,18 +42,22 @@ impl Call {
             "-" => read_standard_input(plugin.host().limits().arguments)?,
             _ => self.arguments,
         };
-        let session = self.session.open().await?;
+        let session = match self.create {
+            true => self.session.open_or_create().await?,
+            false => self.session.open().await?,
+        };
         let answer = attach(&plugin, &session).await?.call(&self.tool, &arguments).await?;
         match answer {
             Ok(result) => {
-                for note in damage(&session) {
-                    let mut stderr = io::stderr().lock();
-                    writeln!(stderr, "warning: {}", visible(&note, &stderr))?;
+                warn(&damage(&session))?;
+                if self.create && session.path() != self.session.path() {
+                    // In a folder, the user cannot know the name.
+                    warn_as("session", &[session.path().display().to_string()])?;
                 }
                 let mut stdout = io::stdout().lock();
-                writeln!(stdout, "{}", visible(&result.text, &stdout))?;
-                stdout.flush()?;
-                Ok(())
+                let text = visible(&result.text, &stdout);
+                let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+                written.map_err(Failure::Answer)
             }
             Err(error) => Err(Failure::Tool { error, damage: damage(&session) }),
         }

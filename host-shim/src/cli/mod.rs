@@ -2,10 +2,14 @@
 
 mod call;
 mod demo;
+mod log;
 mod setup;
+mod show;
 mod terminal;
+mod tools;
+mod view;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use plan_execute_host::{ToolError, compile_standard_input};
 use std::{
     io::{self, Write},
@@ -14,7 +18,17 @@ use std::{
 
 /// Plans for agents, kept in the session journal of their harness.
 #[derive(Parser)]
-#[command(name = "plan-execute", version, max_term_width = 100)]
+#[command(
+    name = "plan-execute",
+    version,
+    max_term_width = 100,
+    after_help = "Examples:
+  plan-execute demo
+  plan-execute call plan_create '{\"title\":\"Release\",\"steps\":[\"Test\",\"Publish\"]}' --session s.jsonl --create
+  plan-execute show --session s.jsonl
+
+Exit status: 0 done, 1 refused by a tool, 2 wrong usage, 3 anything else."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -24,8 +38,21 @@ struct Arguments {
 enum Command {
     /// Call a tool on a session and print its answer.
     Call(call::Call),
+    /// Show the plan of a session.
+    Show(show::Show),
+    /// List every revision of the plan on the branch.
+    Log(log::Log),
+    /// List the tools.
+    Tools(tools::Tools),
     /// Walk through a plan, a refusal, a branch and a reopening in a temporary session.
     Demo(demo::Demo),
+    /// Print the completions of a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, for `man -l -`.
+    Manual,
     /// Read a component on standard input and write compiled code on standard output.
     #[command(hide = true, name = setup::COMPILE)]
     Compile,
@@ -41,6 +68,8 @@ enum Failure {
     Host(String),
     /// What was printed could not be written.
     Output(io::Error),
+    /// The tool has done its work, and its answer could not be written.
+    Answer(io::Error),
 }
 
 impl From<io::Error> for Failure {
@@ -68,7 +97,12 @@ pub(crate) fn main() -> ExitCode {
     let result = runtime.block_on(async {
         match arguments.command {
             Command::Call(call) => call.run().await,
+            Command::Show(show) => show.run().await,
+            Command::Log(log) => log.run().await,
+            Command::Tools(tools) => tools.run().await,
             Command::Demo(demo) => demo.run().await,
+            Command::Completions { shell } => completions(shell),
+            Command::Manual => manual(),
             Command::Compile => Ok(()),
         }
     });
@@ -80,13 +114,41 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
+fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "plan-execute", &mut script);
+    Ok(io::stdout().lock().write_all(&script)?)
+}
+
+/// One page: the command, then each of its subcommands.
+fn manual() -> Result<(), Failure> {
+    let mut page = Vec::new();
+    let mut command = Arguments::command();
+    command.build();
+    clap_mangen::Man::new(command.clone()).render(&mut page)?;
+    for subcommand in command.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
+    {
+        let man = clap_mangen::Man::new(subcommand.clone());
+        man.render_name_section(&mut page)?;
+        man.render_synopsis_section(&mut page)?;
+        man.render_description_section(&mut page)?;
+        man.render_options_section(&mut page)?;
+    }
+    Ok(io::stdout().lock().write_all(&page)?)
+}
+
 fn report(failure: Failure) -> ExitCode {
     let (status, text) = match failure {
         Failure::Tool { error, damage } => (1, terminal::error_json(&error, &damage)),
         Failure::Usage(text) => (2, format!("error: {text}")),
         Failure::Host(text) => (3, format!("error: {text}")),
         // Whoever reads our output has seen enough.
-        Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
+        Failure::Output(error) | Failure::Answer(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            return ExitCode::SUCCESS;
+        }
+        Failure::Answer(error) => {
+            (3, format!("error: the tool has done its work, but its answer cannot be written ({error})"))
+        }
         Failure::Output(error) => (3, format!("error: the output cannot be written ({error})")),
     };
     let mut stderr = io::stderr().lock();

@@ -5,7 +5,10 @@ use clap::Args;
 use etcetera::BaseStrategy;
 use plan_execute_host::{
     Attached, Compiler, Grants, Host, Limits, Plugin, components,
-    journal::{Journal, pi::PiSession},
+    journal::{
+        Journal,
+        pi::{OpenError, PiSession},
+    },
 };
 use std::{
     env,
@@ -73,20 +76,29 @@ pub(super) struct SessionOption {
     /// Stand on this entry instead of the newest one.
     #[arg(long, value_name = "ID")]
     leaf: Option<String>,
-    /// Make the session where it is missing; in a folder, under the name that Pi would give it. The file is written with
-    /// the first plan.
-    #[arg(long)]
-    create: bool,
 }
 
 impl SessionOption {
+    /// What was named: a file, or a folder to make one in.
+    pub(super) fn path(&self) -> &Path {
+        &self.session
+    }
+
     /// Opens it and moves to the leaf.
     pub(super) async fn open(&self) -> Result<PiSession, Failure> {
-        let opened = match self.create {
-            true => PiSession::open_or_create(&self.session).await,
-            false => PiSession::open(&self.session).await,
-        };
-        let session = opened.map_err(|e| Failure::Host(e.to_string()))?;
+        self.stand(PiSession::open(&self.session).await).await
+    }
+
+    /// Opens or makes it, and moves to the leaf.
+    pub(super) async fn open_or_create(&self) -> Result<PiSession, Failure> {
+        self.stand(PiSession::open_or_create(&self.session).await).await
+    }
+
+    async fn stand(&self, opened: Result<PiSession, OpenError>) -> Result<PiSession, Failure> {
+        let session = opened.map_err(|error| match error {
+            OpenError::Missing(_) | OpenError::Folder(_) => Failure::Host(format!("{error} (--create)")),
+            error => Failure::Host(error.to_string()),
+        })?;
         if let Some(leaf) = &self.leaf {
             session.branch(Some(leaf)).await.map_err(|e| Failure::Host(e.to_string()))?;
         }
@@ -100,13 +112,20 @@ pub(super) async fn attach(plugin: &Plugin, session: &PiSession) -> Result<Attac
     Ok(session.attach(plugin, "{}", Grants::Declared).await?)
 }
 
+/// How many damaged lines are named. The others are counted.
+const NAMED: usize = 5;
+
 /// The lines of a session file that could not be read, a sentence for each.
 pub(super) fn damage(session: &PiSession) -> Vec<String> {
     let damage = session.damage();
     let file = session.path().display();
-    let mut notes: Vec<String> =
-        damage.lines.iter().map(|line| format!("line {line} of {file} is damaged and was passed over")).collect();
-    let unnamed = damage.count - damage.lines.len() as u64;
+    let mut notes: Vec<String> = damage
+        .lines
+        .iter()
+        .take(NAMED)
+        .map(|line| format!("line {line} of {file} is damaged and was passed over"))
+        .collect();
+    let unnamed = damage.count - notes.len() as u64;
     if unnamed > 0 {
         notes.push(format!("{unnamed} more lines of {file} are damaged and were passed over"));
     }

@@ -2,11 +2,50 @@
 
 use plan_execute_host::ToolError;
 use serde_json::{Value, json};
-use std::{borrow::Cow, io::IsTerminal};
+use std::{
+    borrow::Cow,
+    io::{self, IsTerminal, Write},
+};
 
 /// The text as it may be written to `stream`: on a terminal with control characters made visible, elsewhere as it is.
 pub(super) fn visible<'a>(text: &'a str, stream: &impl IsTerminal) -> Cow<'a, str> {
     if stream.is_terminal() { escape(text) } else { Cow::Borrowed(text) }
+}
+
+/// As it may be shown in a layout of lines: every control character made visible, wherever it is written to.
+pub(super) fn escape_all(text: &str) -> Cow<'_, str> {
+    let escaped = escape(text);
+    if escaped.contains(['\t', '\n']) {
+        return Cow::Owned(escaped.replace('\t', "\\t").replace('\n', "\\n"));
+    }
+    escaped
+}
+
+/// Standard output, for text with colours: they are taken out where it is no terminal, and where NO_COLOR is set.
+pub(super) fn stdout() -> anstream::AutoStream<io::StdoutLock<'static>> {
+    anstream::AutoStream::auto(io::stdout().lock())
+}
+
+/// How many columns a line may have: those of the terminal, or else of COLUMNS, or else 80.
+pub(super) fn width() -> usize {
+    let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    let set = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal.or_else(set).filter(|&width| width > 0).unwrap_or(80)
+}
+
+/// Writes warnings to standard error.
+pub(super) fn warn(warnings: &[String]) -> io::Result<()> {
+    warn_as("warning", warnings)
+}
+
+/// Writes remarks of another kind to standard error.
+pub(super) fn warn_as(kind: &str, remarks: &[String]) -> io::Result<()> {
+    let mut stderr = io::stderr().lock();
+    for remark in remarks {
+        let line = format!("{kind}: {remark}");
+        writeln!(stderr, "{}", visible(&line, &stderr))?;
+    }
+    Ok(())
 }
 
 /// Replaces control characters (C0 but tab and line feed, DEL, C1, bidirectional marks) by escapes such as `\u{1b}`.

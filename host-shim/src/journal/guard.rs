@@ -101,12 +101,14 @@ impl Guard {
     }
 
     /// Appends. The write goes on when this future is dropped or out of time; then this opening is latched. `saved` is told
-    /// of a success in any case, before anybody can look at the session again.
+    /// of a success in any case, before anybody can look at the session again; `begun`, that from now on the outcome may be
+    /// unknown.
     pub(crate) async fn append(
         self: &Arc<Self>,
         at: &Position,
         custom_type: &str,
         payload: Payload,
+        begun: impl FnOnce() + Send,
         saved: impl FnOnce(&Payload, &Appended) + Send + 'static,
     ) -> Result<Appended, AppendError> {
         self.check_latch(at.opening)?;
@@ -123,6 +125,7 @@ impl Guard {
         };
         // Whoever held the lock before may have latched this opening or replaced it.
         self.check_latch(at.opening)?;
+        begun();
         let unfinished = Unfinished { guard: self, opening: at.opening, ended: false };
         let (guard, at, custom_type) = (Arc::clone(self), at.clone(), custom_type.to_owned());
         let write = tokio::spawn(async move {
@@ -154,25 +157,42 @@ impl Guard {
     }
 
     /// Moves the leaf.
-    pub(crate) async fn branch(&self, entry: Option<&str>) -> Result<Position, ReadError> {
+    pub(crate) async fn branch(self: &Arc<Self>, entry: Option<&str>) -> Result<Position, ReadError> {
         let opening = self.state().known.opening;
         self.check_latch(opening)?;
-        in_time(self.operation, async {
-            let _writing = self.writing.lock().await;
-            let position = self.journal.branch(entry).await?;
-            self.state().known = position.clone();
+        let entry = entry.map(str::to_owned);
+        let guard = Arc::clone(self);
+        self.change(async move {
+            let position = guard.journal.branch(entry.as_deref()).await?;
+            guard.state().known = position.clone();
             Ok(position)
         })
         .await
     }
 
     /// Opens the session again, once a write that still goes on has ended.
-    pub(crate) async fn reopen(&self) -> Result<Position, ReadError> {
-        in_time(self.operation, async {
-            let _writing = self.writing.lock().await;
-            let position = self.journal.reopen().await?;
-            *self.state() = State { known: position.clone(), latched: None };
+    pub(crate) async fn reopen(self: &Arc<Self>) -> Result<Position, ReadError> {
+        let guard = Arc::clone(self);
+        self.change(async move {
+            let position = guard.journal.reopen().await?;
+            *guard.state() = State { known: position.clone(), latched: None };
             Ok(position)
+        })
+        .await
+    }
+
+    /// Changes where the session stands. Like a write, a change that was begun goes on when nobody waits for it any more.
+    async fn change(
+        &self,
+        change: impl Future<Output = Result<Position, ReadError>> + Send + 'static,
+    ) -> Result<Position, ReadError> {
+        in_time(self.operation, async {
+            let writing = Arc::clone(&self.writing).lock_owned().await;
+            let change = tokio::spawn(async move {
+                let _writing = writing;
+                change.await
+            });
+            change.await.unwrap_or_else(|e| Err(ReadError::Other(format!("the journal broke down: {e}"))))
         })
         .await
     }
@@ -191,7 +211,7 @@ impl Guard {
         if bytes > self.payload_read {
             let limit = self.payload_read;
             return Err(ReadError::Other(format!(
-                "the entry {} holds {bytes} bytes, and a plugin reads at most {limit}",
+                "the entry {} holds {bytes} bytes, and a plugin reads at most {limit}: branch before it, or start a new session",
                 entry.id
             )));
         }

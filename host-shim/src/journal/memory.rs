@@ -43,7 +43,7 @@ impl Memory {
     /// Appends an entry of the harness's own below the leaf and moves the leaf to it. Plugins see it where `custom_type` is
     /// one that they were granted; `None` is an entry that no plugin sees, such as a message.
     pub fn push(&self, custom_type: Option<&str>, payload: Payload) -> String {
-        self.lock().push(custom_type, payload)
+        self.lock().push(custom_type, payload, now_ms())
     }
 
     /// Every custom entry of the session with its type, on whatever branch, in the order of appending.
@@ -58,10 +58,10 @@ impl Memory {
 }
 
 impl Session {
-    fn push(&mut self, custom_type: Option<&str>, payload: Payload) -> String {
+    fn push(&mut self, custom_type: Option<&str>, payload: Payload, now: u64) -> String {
         let id = Uuid::now_v7().to_string();
         self.tree.push(Some(&id), self.position.leaf.as_deref(), custom_type);
-        let entry = Entry { id: id.clone(), timestamp_ms: Some(now_ms()), payload };
+        let entry = Entry { id: id.clone(), timestamp_ms: Some(now), payload };
         self.entries.push(Stored { custom_type: custom_type.map(str::to_owned), entry });
         self.position.leaf = Some(id.as_str().into());
         id
@@ -144,8 +144,9 @@ impl Journal for Memory {
         if at.leaf != session.position.leaf {
             return Err(AppendError::BranchChanged);
         }
-        let id = session.push(Some(custom_type), payload.clone());
-        Ok(Appended { id, timestamp_ms: now_ms(), durability: Durability::Memory })
+        let timestamp_ms = now_ms();
+        let id = session.push(Some(custom_type), payload.clone(), timestamp_ms);
+        Ok(Appended { id, timestamp_ms, durability: Durability::Memory })
     }
 
     async fn branch(&self, entry: Option<&str>) -> Result<Position, ReadError> {

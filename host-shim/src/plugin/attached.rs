@@ -59,7 +59,7 @@ impl Attached {
         let grants = Arc::new(grants.resolve(&plugin.info().custom_types));
         let attached = Attached { session, plugin, config, grants };
         // A configuration that is refused is refused now, not at the first call.
-        attached.run(None, |_| Box::pin(async { Ok(()) })).await?;
+        attached.run(None, None, |_| Box::pin(async { Ok(()) })).await?;
         Ok(attached)
     }
 
@@ -140,9 +140,12 @@ impl Attached {
         let waits = Arc::clone(&host.waiting).try_acquire_owned();
         let waits = waits.map_err(|_| self.limit(Limit::Waiting(host.limits.waiting)))?;
         let turn = self.session.queue.join();
-        turn.take_position(&self.session.guard).await;
         let (reply, answer) = oneshot::channel();
-        tokio::spawn(self.clone().run_queued(turn, waits, reply, work));
+        let (settled, when_settled) = oneshot::channel();
+        // In a task of its own from here on: whoever stops polling this future does not stop the calls behind it.
+        tokio::spawn(self.clone().run_queued(turn, waits, settled, reply, work));
+        // An error means that the runtime shuts down; the call then answers so.
+        let _ = when_settled.await;
         Ok(Queued { answer, plugin: Arc::clone(&self.plugin.0.name) })
     }
 
@@ -150,12 +153,16 @@ impl Attached {
         self,
         mut turn: Turn,
         waits: OwnedSemaphorePermit,
+        settled: oneshot::Sender<()>,
         mut reply: oneshot::Sender<Result<T, Error>>,
         work: impl for<'a> FnOnce(&'a mut Running) -> Work<'a, T> + Send + 'static,
     ) {
         let run = async {
+            turn.take_position(&self.session.guard).await;
+            let _ = settled.send(());
+            // Whoever queued the call goes on first.
+            tokio::task::yield_now().await;
             turn.wait().await;
-            drop(waits);
             let access = Access {
                 guard: Arc::clone(&self.session.guard),
                 queue: Arc::clone(&self.session.queue),
@@ -163,7 +170,7 @@ impl Attached {
                 grants: Arc::clone(&self.grants),
                 plugin: Arc::clone(&self.plugin.0.name),
             };
-            self.run(Some(access), work).await
+            self.run(Some(waits), Some(access), work).await
         };
         let result = tokio::select! {
             result = run => Some(result),
@@ -180,12 +187,13 @@ impl Attached {
     /// Runs one call, after the plugin took its configuration.
     async fn run<T: Send>(
         &self,
+        waits: Option<OwnedSemaphorePermit>,
         access: Option<Access>,
         work: impl for<'a> FnOnce(&'a mut Running) -> Work<'a, T> + Send,
     ) -> Result<T, Error> {
         let PluginState { host, loaded, name, .. } = &*self.plugin.0;
         let call = Call { host, loaded, name, encoding: self.session.guard.preferred_encoding(), access };
-        call.run(Some(&self.config), work).await
+        call.run(waits, Some(&self.config), work).await
     }
 
     fn limit(&self, limit: Limit) -> Error {

@@ -16,6 +16,9 @@ use std::{
 };
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
+/// The longest custom type or entry id that a plugin may name, in bytes.
+const MAX_NAME: usize = 256;
+
 /// The data of the store of one call.
 pub(crate) struct CallState {
     meter: Meter,
@@ -86,11 +89,15 @@ impl CallState {
     ) -> wasmtime::Result<Result<(Access, bool), ReadError>> {
         self.operation()?;
         let branch = self.table.get(branch)?;
+        let plugin = &branch.access.plugin;
+        if custom_type.len() > MAX_NAME {
+            let bytes = custom_type.len();
+            let reason = format!("the plugin {plugin} named a custom type of {bytes} bytes, more than {MAX_NAME}");
+            return Ok(Err(ReadError::Denied(reason)));
+        }
         if !branch.access.grants.cover(custom_type) {
-            let plugin = &branch.access.plugin;
-            return Ok(Err(ReadError::Denied(format!(
-                "the plugin {plugin} was not granted the custom type {custom_type:?}"
-            ))));
+            let reason = format!("the plugin {plugin} was not granted the custom type {custom_type:?}");
+            return Ok(Err(ReadError::Denied(reason)));
         }
         Ok(Ok((branch.access.clone(), branch.checked)))
     }
@@ -203,6 +210,10 @@ impl wit::HostBranch for CallState {
         before: Option<String>,
         limit: u32,
     ) -> wasmtime::Result<Result<Vec<wit::Entry>, wit::ReadError>> {
+        if before.as_ref().is_some_and(|id| id.len() > MAX_NAME) {
+            self.operation()?;
+            return Ok(Err(ReadError::NotFound(format!("no entry has an id of more than {MAX_NAME} bytes")).into()));
+        }
         let ty = custom_type.clone();
         let read = |guard: Arc<Guard>, at| async move { guard.entries(&at, &ty, before.as_deref(), limit).await };
         let entries = self.read(&branch, &custom_type, read).await?;
@@ -225,16 +236,18 @@ impl wit::HostBranch for CallState {
         }
         let payload = Payload { encoding: payload.encoding.into(), bytes: payload.bytes };
         let kept = Arc::clone(&self.kept);
+        let unknown = lock(&kept).unknown;
         let result = self
             .outside(async {
                 let position = access.handle.check(&access.guard).await?;
                 let saved = access.queue.saver(&position, &custom_type, &access.plugin, access.guard.durability());
-                lock(&kept).unknown = true;
-                access.guard.append(&position, &custom_type, payload, saved).await
+                let begun = || lock(&kept).unknown = true;
+                access.guard.append(&position, &custom_type, payload, begun, saved).await
             })
             .await;
         let mut kept = lock(&kept);
-        kept.unknown = matches!(result, Err(AppendError::Failed(_)));
+        // What an earlier append of this call left unknown stays so.
+        kept.unknown = unknown || matches!(result, Err(AppendError::Failed(_)));
         if let Ok(appended) = &result {
             kept.entries.push(appended.id.clone());
         }

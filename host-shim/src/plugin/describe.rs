@@ -15,7 +15,7 @@ const UNNAMED: &str = "(not loaded yet)";
 /// Asks a loaded component for its description, and makes a plugin of it.
 pub(super) async fn plugin(host: Host, loaded: Loaded<CallState, Interfaces>) -> Result<Plugin, Error> {
     let call = |name| Call { host: &host, loaded: &loaded, name, encoding: Encoding::Json, access: None };
-    let info = call(UNNAMED).run(None, |running| {
+    let info = call(UNNAMED).run(None, None, |running| {
         Box::pin(async move {
             let lifecycle = running.lifecycle()?;
             lifecycle.call_info(&mut running.store).await
@@ -31,7 +31,7 @@ pub(super) async fn plugin(host: Host, loaded: Loaded<CallState, Interfaces>) ->
     if info.custom_types.iter().any(String::is_empty) {
         return Err(wrong("it declares a custom type without a name".into()));
     }
-    let tools = call(&name).run(None, |running| {
+    let tools = call(&name).run(None, None, |running| {
         Box::pin(async move {
             let tools = running.tools()?;
             tools.call_list_tools(&mut running.store).await

@@ -32,7 +32,7 @@ impl Saved {
 pub enum Event {
     /// An entry was saved.
     Saved(Saved),
-    /// The subscriber was more than 1,024 entries behind and missed this many. They are in the journal.
+    /// The subscriber was more than 256 entries behind and missed this many. They are in the journal.
     Missed(u64),
 }
 

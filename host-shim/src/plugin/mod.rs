@@ -89,8 +89,8 @@ impl HostBuilder {
         let limits = Arc::new(self.limits);
         Ok(Host(Arc::new(HostState {
             sandbox: Sandbox::new(Arc::clone(&limits), self.pooling, self.cache.as_deref(), self.compiler)?,
-            instances: Semaphore::new(limits.instances),
-            waiting: Arc::new(Semaphore::new(limits.waiting)),
+            instances: Semaphore::new(limits.instances.clamp(1, Semaphore::MAX_PERMITS)),
+            waiting: Arc::new(Semaphore::new(limits.waiting.min(Semaphore::MAX_PERMITS))),
             limits,
         })))
     }
@@ -140,7 +140,8 @@ impl Host {
         describe::plugin(self.clone(), loaded).await
     }
 
-    /// Opens a session for plugins.
+    /// Opens a session for plugins. Open each journal once and attach all its plugins to that session: the queue of calls and
+    /// the latch after a write of unknown outcome belong to it.
     ///
     /// # Errors
     ///

@@ -4,18 +4,19 @@ use super::events::Saved;
 use crate::journal::{Appended, Durability, Entry, Guard, Opening, Payload, Position, ReadError, now_ms};
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 use tokio::sync::{broadcast, oneshot};
 use uuid::Uuid;
 
 /// How many saved entries a subscriber may be behind.
-const BACKLOG: usize = 1_024;
+const BACKLOG: usize = 256;
 
 /// The calls of one session. They run one after another, in the order in which they were queued.
 pub(crate) struct Queue {
     state: Mutex<State>,
-    saved: broadcast::Sender<Saved>,
+    /// Only where somebody ever listened.
+    saved: OnceLock<broadcast::Sender<Saved>>,
 }
 
 #[derive(Default)]
@@ -23,8 +24,11 @@ struct State {
     /// Of the call that runs and of those that wait.
     handles: VecDeque<Arc<Handle>>,
     /// Resolves when the newest call has ended.
-    last: Option<oneshot::Receiver<()>>,
+    last: Option<oneshot::Receiver<Ended>>,
 }
+
+/// That a call has ended; or, where it gave up its turn, the end of the call before it.
+struct Ended(Option<oneshot::Receiver<Ended>>);
 
 /// Where the session stood when a call was queued.
 pub(crate) struct Handle {
@@ -64,17 +68,17 @@ impl Move {
 pub(crate) struct Turn {
     queue: Arc<Queue>,
     pub(crate) handle: Arc<Handle>,
-    before: Option<oneshot::Receiver<()>>,
-    _ended: oneshot::Sender<()>,
+    before: Option<oneshot::Receiver<Ended>>,
+    ended: Option<oneshot::Sender<Ended>>,
 }
 
 impl Queue {
     pub(crate) fn new() -> Arc<Queue> {
-        Arc::new(Queue { state: Mutex::default(), saved: broadcast::channel(BACKLOG).0 })
+        Arc::new(Queue { state: Mutex::default(), saved: OnceLock::new() })
     }
 
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Saved> {
-        self.saved.subscribe()
+        self.saved.get_or_init(|| broadcast::channel(BACKLOG).0).subscribe()
     }
 
     /// Takes the next place.
@@ -88,7 +92,7 @@ impl Queue {
         let mut state = self.state();
         let before = state.last.replace(when_ended);
         state.handles.push_back(Arc::clone(&handle));
-        Turn { queue: Arc::clone(self), handle, before, _ended: ended }
+        Turn { queue: Arc::clone(self), handle, before, ended: Some(ended) }
     }
 
     /// What an append from `at` is to tell when it has succeeded: the handles that wait at `at` move along, and subscribers
@@ -109,8 +113,9 @@ impl Queue {
             }
             let entry =
                 Entry { id: appended.id.clone(), timestamp_ms: Some(appended.timestamp_ms), payload: payload.clone() };
-            // Nobody needs to listen.
-            let _ = queue.saved.send(Saved { session_id: at.session_id, plugin, custom_type, entry, durability });
+            let Some(listeners) = queue.saved.get() else { return };
+            // They may all be gone again.
+            let _ = listeners.send(Saved { session_id: at.session_id, plugin, custom_type, entry, durability });
         }
     }
 
@@ -137,26 +142,19 @@ impl Turn {
 
     /// Waits until every call before this one has ended.
     pub(crate) async fn wait(&mut self) {
-        if let Some(before) = &mut self.before {
-            // An error says the same: the call is gone.
-            let _ = before.await;
-            self.before = None;
+        while let Some(before) = &mut self.before {
+            // Where the sender is gone, so is the call.
+            self.before = before.await.map_or(None, |Ended(earlier)| earlier);
         }
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut state = self.queue.state();
-        state.handles.retain(|handle| !Arc::ptr_eq(handle, &self.handle));
-        // Given up before its turn: the next call must wait for the one before, not for this one.
-        if let Some(before) = self.before.take() {
-            drop(state);
-            let ended = std::mem::replace(&mut self._ended, oneshot::channel().0);
-            tokio::spawn(async move {
-                let _ = before.await;
-                drop(ended);
-            });
+        self.queue.state().handles.retain(|handle| !Arc::ptr_eq(handle, &self.handle));
+        if let Some(ended) = self.ended.take() {
+            // Given up before its turn, it lets the next call wait for the one before. Perhaps there is no next one.
+            let _ = ended.send(Ended(self.before.take()));
         }
     }
 }

@@ -16,7 +16,7 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex},
 };
-use tokio::time::timeout;
+use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 use wasmtime::{
     Store,
     component::{Instance, Resource},
@@ -78,15 +78,20 @@ impl Call<'_> {
     /// costs this call and nothing else.
     pub(super) async fn run<T: Send>(
         self,
+        waits: Option<OwnedSemaphorePermit>,
         config: Option<&str>,
         work: impl for<'a, 'b> FnOnce(&'a mut Running<'b>) -> Work<'a, T> + Send,
     ) -> Result<T, Error> {
         let host = &*self.host.0;
-        // The semaphore is never closed.
-        let _instance = host.instances.acquire().await.ok();
         let kept = Arc::new(Mutex::new(Kept::default()));
         let name = self.name.to_owned();
-        let result = match timeout(host.limits.call, self.run_within(config, &kept, work)).await {
+        let run = async {
+            // The semaphore is never closed. A call that waits for an instance still counts as one that waits.
+            let _instance = host.instances.acquire().await.ok();
+            drop(waits);
+            self.run_within(config, &kept, work).await
+        };
+        let result = match timeout(host.limits.call, run).await {
             Ok(result) => result,
             Err(_) => Err(Fault::Limit(Limit::Call(host.limits.call))),
         };

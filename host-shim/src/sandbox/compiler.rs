@@ -1,6 +1,6 @@
 //! Compiling components that nobody vouches for, in a process of its own.
 //!
-//! A component can be made so that compiling it takes hours or all memory. In a process of its own that costs the process.
+//! A component can be made so that compiling it takes hours. A process of its own can be ended.
 
 use crate::{Error, Kept, Limit, Limits};
 use std::{

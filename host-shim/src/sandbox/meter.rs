@@ -16,6 +16,7 @@ pub(crate) struct Meter {
     memory: usize,
     table_elements: usize,
     reached: Option<Limit>,
+    refused: Option<Limit>,
     clock: Arc<Clock>,
 }
 
@@ -27,12 +28,17 @@ pub(crate) trait Metered: Send + 'static {
 
 impl Meter {
     pub(crate) fn new(limits: Arc<Limits>) -> Meter {
-        Meter { limits, memory: 0, table_elements: 0, reached: None, clock: Arc::default() }
+        Meter { limits, memory: 0, table_elements: 0, reached: None, refused: None, clock: Arc::default() }
     }
 
     /// The limit that was reached first.
     pub(crate) fn reached(&self) -> Option<Limit> {
         self.reached
+    }
+
+    /// Which of memory and table elements was last refused. A plugin may go on without.
+    pub(crate) fn refused(&self) -> Option<Limit> {
+        self.refused
     }
 
     /// Notes that a limit was reached, and makes the error that ends the call.
@@ -71,8 +77,7 @@ impl ResourceLimiter for Meter {
     fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         let total = self.memory + (desired - current);
         if total > self.limits.memory {
-            // The plugin may go on without; if it does not, this is why.
-            self.reach(Limit::Memory(self.limits.memory));
+            self.refused = Some(Limit::Memory(self.limits.memory));
             return Ok(false);
         }
         self.memory = total;
@@ -82,7 +87,7 @@ impl ResourceLimiter for Meter {
     fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         let total = self.table_elements + (desired - current);
         if total > self.limits.table_elements {
-            self.reach(Limit::TableElements(self.limits.table_elements));
+            self.refused = Some(Limit::TableElements(self.limits.table_elements));
             return Ok(false);
         }
         self.table_elements = total;

@@ -105,24 +105,30 @@ impl Sandbox {
         {
             return Err(Error::WrongHash { pinned: pinned.into(), found: hash });
         }
+        let trusted = pinned.is_some() || components::is_bundled(bytes);
+        let compiler = match &self.compiler {
+            _ if trusted => None,
+            Some(compiler) => Some(compiler),
+            None => return Err(Error::NotPinned(hash)),
+        };
         let engine_hash = engine_hash(&self.on_demand);
         let cached = self.cache.as_ref().and_then(|cache| cache.get(&hash, &engine_hash));
-        let code = match cached {
-            Some(code) => code,
+        // What the cache holds may be of no use; then it is made anew.
+        let ready = cached.and_then(|code| prepare(&self.on_demand, &code, contract).ok().map(|ready| (code, ready)));
+        let (code, on_demand) = match ready {
+            Some(ready) => ready,
             None => {
-                let code = if pinned.is_some() || components::is_bundled(bytes) {
-                    compile_here(&self.on_demand, bytes).await?
-                } else {
-                    let compiler = self.compiler.as_ref().ok_or_else(|| Error::NotPinned(hash.clone()))?;
-                    compiler.compile(bytes, &self.limits).await?
+                let code = match compiler {
+                    None => compile_here(&self.on_demand, bytes).await?,
+                    Some(compiler) => compiler.compile(bytes, &self.limits).await?,
                 };
+                let ready = prepare(&self.on_demand, &code, contract)?;
                 if let Some(cache) = &self.cache {
                     cache.put(&hash, &engine_hash, &code);
                 }
-                code
+                (code, ready)
             }
         };
-        let on_demand = prepare(&self.on_demand, &code, contract)?;
         // A component that does not fit into the pool's slots runs without.
         let pooled = self.pooled.as_ref().and_then(|engine| prepare(engine, &code, contract).ok());
         Ok(Loaded { pooled, on_demand })
@@ -136,7 +142,7 @@ impl Sandbox {
     ) -> Result<Instantiated<'a, T, E>, (Store<T>, wasmtime::Error)> {
         if let Some(ready) = &loaded.pooled {
             match self.instantiate_in(ready, data()).await {
-                // The pool is full; nothing of the plugin has run yet.
+                // The pool is full. No call has reached the plugin yet.
                 Err((_, error)) if error.is::<PoolConcurrencyLimitError>() => {}
                 done => return done,
             }
@@ -152,6 +158,7 @@ impl Sandbox {
         let mut store = Store::new(ready.pre.engine(), data);
         store.limiter(|data| data.meter());
         store.set_hostcall_fuel(self.limits.crossing);
+        store.set_max_component_handles(self.limits.handles);
         store.epoch_deadline_callback(|store| Meter::tick(store));
         store.set_epoch_deadline(1);
         let ticking = match self.ticker.start() {
@@ -178,6 +185,7 @@ pub(crate) fn limit_of(meter: &mut Meter, limits: &Limits, error: &wasmtime::Err
     let words = format!("{error:#}");
     [
         ("fuel allocated for hostcalls", Limit::Crossing(limits.crossing)),
+        ("handle limit exceeded", Limit::Handles(limits.handles)),
         ("instance count too high", Limit::CoreInstances(limits.core_instances)),
         ("memory count too high", Limit::Memories(limits.memories)),
         ("table count too high", Limit::Tables(limits.tables)),
@@ -186,6 +194,8 @@ pub(crate) fn limit_of(meter: &mut Meter, limits: &Limits, error: &wasmtime::Err
     ]
     .into_iter()
     .find_map(|(sign, limit)| words.contains(sign).then_some(limit))
+    // A plugin that breaks down after it was refused memory broke down because of that, as far as anyone can tell.
+    .or_else(|| meter.refused())
 }
 
 /// An engine. What is compiled for one of them runs in all of them.

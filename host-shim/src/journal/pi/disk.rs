@@ -40,7 +40,8 @@ impl Disk for File {
             io::Errno,
         };
         file_size::check(offset + len)?;
-        match fallocate(self, FallocateFlags::KEEP_SIZE, offset, len) {
+        let reserved = rustix::io::retry_on_intr(|| fallocate(self, FallocateFlags::KEEP_SIZE, offset, len));
+        match reserved {
             // Not every file system can; then the write shows whether there is room.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),

@@ -46,6 +46,10 @@ use write::Outcome;
 /// How long an append waits for another process of our kind.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
+/// The longest line of an entry that is read again for a plugin, in bytes. What a plugin gets is bounded further by
+/// [`Limits::payload_read`](crate::Limits::payload_read).
+const MAX_ENTRY: usize = 8 * 1024 * 1024;
+
 /// A session file. Clones are the same opening.
 #[derive(Clone)]
 pub struct PiSession {
@@ -54,6 +58,8 @@ pub struct PiSession {
 
 struct Inner {
     path: PathBuf,
+    /// Whoever waits for the storage waits here, where waiting costs no thread and can be given up.
+    gate: Arc<tokio::sync::Mutex<()>>,
     state: Mutex<State>,
 }
 
@@ -135,12 +141,17 @@ impl PiSession {
     }
 
     fn with(path: PathBuf, state: State) -> PiSession {
-        PiSession { inner: Arc::new(Inner { path, state: Mutex::new(state) }) }
+        PiSession { inner: Arc::new(Inner { path, gate: Arc::default(), state: Mutex::new(state) }) }
     }
 
     async fn run<T: Send + 'static>(&self, operation: impl FnOnce(&Inner) -> T + Send + 'static) -> T {
         let inner = Arc::clone(&self.inner);
-        blocking(move || operation(&inner)).await
+        let gate = Arc::clone(&inner.gate).lock_owned().await;
+        blocking(move || {
+            let _gate = gate;
+            operation(&inner)
+        })
+        .await
     }
 }
 
@@ -201,13 +212,13 @@ impl Journal for PiSession {
     async fn reopen(&self) -> Result<Position, ReadError> {
         self.run(|inner| {
             let mut state = inner.state();
-            match load(&inner.path) {
-                Ok(found) => *state = found.into(),
-                // A session that was never written is still new.
-                Err(OpenError::Missing(_)) if matches!(&*state, State::New { .. }) => {
-                    *state = State::New { opening: Opening::new(), session: NewSession::new() };
+            // A session that was never written is still the same.
+            match (load(&inner.path), &mut *state) {
+                (Ok(Found::Empty) | Err(OpenError::Missing(_)), State::New { opening, .. }) => {
+                    *opening = Opening::new()
                 }
-                Err(error) => return Err(unusable(error)),
+                (Ok(found), state) => *state = found.into(),
+                (Err(error), _) => return Err(unusable(error)),
             }
             state.position()
         })
@@ -345,6 +356,12 @@ impl Inner {
     /// Reads one entry from the line where it stood.
     fn entry(&self, loaded: &Loaded, file: &File, node: u32, custom_type: &str) -> Result<Entry, ReadError> {
         let (offset, length) = loaded.place(node);
+        if length > MAX_ENTRY {
+            return Err(ReadError::Other(format!(
+                "an entry at byte {offset} of {} is {length} bytes long, more than {MAX_ENTRY}: branch before it, or start a new session",
+                self.path.display()
+            )));
+        }
         let mut bytes = vec![0; length];
         file.read_exact_at(&mut bytes, offset).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => self.moved(),
@@ -410,8 +427,10 @@ impl Inner {
         if at.opening != state.opening() {
             return Err(AppendError::SessionChanged);
         }
-        // A file that we make is taken away again where nothing came to stand in it.
+        // A file that we make is taken away again where nothing came to stand in it: under the lock, so that nobody else is
+        // about to write to it.
         let (file, made) = self.open_to_append(&state)?;
+        self.lock(&file)?;
         let result = self.append_to(&mut state, &file, made, at, custom_type, data);
         if made && !matches!(result, Ok(_) | Err(AppendError::Failed(_))) && file.size().is_ok_and(|size| size == 0) {
             // If this fails an empty file stays, which is a session without a plan as well.
@@ -424,7 +443,14 @@ impl Inner {
         match open_regular(&self.path, true) {
             Ok(file) => Ok((file, false)),
             Err(OpenError::Missing(_)) if matches!(state, State::New { .. }) => {
-                match File::options().read(true).append(true).create_new(true).open(&self.path) {
+                let mut options = File::options();
+                options.read(true).append(true);
+                // The system makes no new file through a symbolic link, unless it may take one that is there.
+                match fs::symlink_metadata(&self.path) {
+                    Ok(link) if link.is_symlink() => options.create(true),
+                    _ => options.create_new(true),
+                };
+                match options.open(&self.path) {
                     Ok(file) => Ok((file, true)),
                     Err(error) => Err(AppendError::Unavailable(format!(
                         "the session file {} cannot be made ({error})",
@@ -452,7 +478,6 @@ impl Inner {
         let unavailable = |what: &str, error: io::Error| {
             AppendError::Unavailable(format!("the session file {} {what} ({error})", self.path.display()))
         };
-        self.lock(file)?;
         let lease = Lease::take(file);
         // Another file may have been put in this one's place while we waited for the lock.
         let named = fs::metadata(&self.path).map_err(|e| unavailable("is gone", e))?;
@@ -490,6 +515,11 @@ impl Inner {
             Outcome::Kept => {}
             Outcome::Nothing(reason) => return Err(AppendError::Unavailable(reason)),
             Outcome::Unknown(reason) => return Err(AppendError::Failed(reason)),
+        }
+        // Written to a file that no longer has this name, it would be lost.
+        let named = fs::metadata(&self.path);
+        if !named.is_ok_and(|named| file::Identity::of(&named) == file::Identity::of(&opened)) {
+            return Err(AppendError::Failed("the session file was replaced while it was written to".into()));
         }
         if made && let Err(error) = sync_folder(&self.path) {
             return Err(AppendError::Failed(format!(
@@ -604,7 +634,12 @@ fn folder_of(path: &Path) -> &Path {
 /// Makes a new file's name last.
 fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) {
-        File::open(folder_of(&fs::canonicalize(path)?))?.sync_all()?;
+        match File::open(folder_of(&fs::canonicalize(path)?)) {
+            Ok(folder) => folder.sync_all()?,
+            // A folder that may be written to but not read: the name is as safe there as it can be.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }

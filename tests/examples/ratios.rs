@@ -1,0 +1,87 @@
+//! Prints the README's table of ratios out of the last benchmark run. `tests/bench` calls it.
+//!
+//! Standard input: the figures of the JavaScript run, as JSON.
+
+use serde_json::Value;
+use std::{
+    fs,
+    io::{Read, stdin},
+    path::Path,
+};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut javascript = String::new();
+    stdin().read_to_string(&mut javascript)?;
+    let javascript: Value = serde_json::from_str(&javascript)?;
+    let us = |name: &str| median(name).map(|ns| ns / 1_000.0);
+    let ratio = |a: f64, b: f64| format!("{:.2} ×", a / b);
+    println!("| what | measured | beside | ratio | target |");
+    println!("| --- | --- | --- | --- | --- |");
+    let row = |what: &str, measured: String, beside: String, ratio: String, target: &str| {
+        println!("| {what} | {measured} | {beside} | {ratio} | {target} |");
+    };
+    let (component, native) = (us("plan_get/component")?, us("plan_get/native")?);
+    row(
+        "`plan_get`, 50 steps, in memory: queued, on a fresh configured instance, against the rules called natively",
+        format!("{component:.1} µs"),
+        format!("{native:.1} µs"),
+        ratio(component, native),
+        "at most 2.5 ×",
+    );
+    for (name, journal) in [("memory", "in memory"), ("pi", "session file")] {
+        let (many, few) = (us(&format!("plan_get/{name}_1000000"))?, us(&format!("plan_get/{name}_10"))?);
+        row(
+            &format!("the same at 1,000,000 entries against 10, {journal}"),
+            format!("{many:.1} µs"),
+            format!("{few:.1} µs"),
+            ratio(many, few),
+            "at most 1.2 ×",
+        );
+    }
+    let (durable, by_hand) = (us("plan_advance/durable")?, us("plan_advance/by hand")?);
+    row(
+        "a durable `plan_advance` against open, append, sync, close by hand",
+        format!("{durable:.0} µs"),
+        format!("{by_hand:.0} µs"),
+        ratio(durable, by_hand),
+        "at most 1.5 ×",
+    );
+    let (open, read) = (us("open/session")?, us("open/read")?);
+    row(
+        "opening a session file of 1,000,000 entries against reading it",
+        format!("{:.0} ms", open / 1_000.0),
+        format!("{:.0} ms", read / 1_000.0),
+        ratio(open, read),
+        "at most 3 ×",
+    );
+    let process = us("process/call plan_get")?;
+    row(
+        "`plan-execute call plan_get …` as a whole process, second run",
+        format!("{:.1} ms", process / 1_000.0),
+        String::new(),
+        String::new(),
+        "under 30 ms",
+    );
+    let bytes = plan_execute_host::components::PLAN_EXECUTE.len();
+    row("the component", format!("{} KiB", bytes / 1024), String::new(), String::new(), "under 400 KiB");
+    for entries in [10, 10_000, 1_000_000] {
+        let ours = us(&format!("plan_get/pi_{entries}"))?;
+        let theirs = javascript[entries.to_string()].as_f64().ok_or("a figure of the JavaScript run is missing")?;
+        row(
+            &format!("`plan_get` on a session file of {entries} entries against plain JavaScript on Pi's own manager"),
+            format!("{ours:.1} µs"),
+            format!("{theirs:.1} µs"),
+            ratio(ours, theirs),
+            "",
+        );
+    }
+    Ok(())
+}
+
+/// The median of a benchmark, in nanoseconds.
+fn median(name: &str) -> Result<f64, Box<dyn std::error::Error>> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/criterion").join(name).join("new/estimates.json");
+    let text = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let estimates: Value = serde_json::from_str(&text)?;
+    Ok(estimates["median"]["point_estimate"].as_f64().ok_or("no median")?)
+}
