@@ -2,6 +2,8 @@
 //!
 //! Standard input: the figures of the JavaScript run, as JSON.
 
+#![allow(clippy::print_stdout, reason = "printing is what it is for")]
+
 use serde_json::Value;
 use std::{
     fs,

@@ -104,7 +104,8 @@ function agrees({ SessionManager }, file, { lint = true } = {}) {
 	assert.equal(report.plan.entryId, ours.revision ?? undefined);
 	assert.deepEqual(call(file, "plan_get"), ours.plan);
 	const log = JSON.parse(run("log", "--json", "--session", file).stdout);
-	const plans = report.entries.filter((entry) => report.branch.includes(entry.id) && entry.customType === PLAN_TYPE);
+	const isPlan = (entry) => entry?.type === "custom" && entry.customType === PLAN_TYPE;
+	const plans = report.entries.filter((entry) => isPlan(entry) && report.branch.includes(entry.id));
 	assert.deepEqual([...new Set(log.map((revision) => revision.entry))], [...new Set(plans.map((entry) => entry.id))]);
 	return report;
 }
@@ -221,9 +222,10 @@ test("every fixture that we can continue is one that Pi opens as we do", (t) => 
 	assert.ok(continued > 45, `${continued} were continued`);
 });
 
-test("a plan made through Pi's own tool call order is found", (t) => {
+test("what only looks like a plan is none", (t) => {
 	const manager = piMade(t, current);
-	manager.appendCustomMessageEntry?.(PLAN_TYPE, "not a plan", true);
+	manager.appendCustomMessageEntry(PLAN_TYPE, "A message of the same type.", true);
+	manager.appendCustomEntry(`${PLAN_TYPE}/x`, piPlan("Another type"));
 	assert.equal(call(manager.getSessionFile(), "plan_get").title, "By Pi");
-	assert.equal(old.version, "0.73.1");
+	agrees(old, manager.getSessionFile());
 });

@@ -53,9 +53,6 @@ enum Command {
     },
     /// Print the manual page, for `man -l -`.
     Manual,
-    /// Read a component on standard input and write compiled code on standard output.
-    #[command(hide = true, name = setup::COMPILE)]
-    Compile,
 }
 
 /// Why a command ended without what it was asked for.
@@ -86,10 +83,11 @@ impl From<plan_execute_host::Error> for Failure {
 
 /// Runs the command. Exit status: 0 done, 1 refused by a tool, 2 wrong usage, 3 anything else.
 pub(crate) fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    if let Command::Compile = arguments.command {
+    // For the command itself and nobody else, so no completion offers it.
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == setup::COMPILE) {
         return ExitCode::from(u8::try_from(compile_standard_input()).unwrap_or(3));
     }
+    let arguments = Arguments::parse();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return report(Failure::Host(format!("the program cannot be started ({error})"))),
@@ -103,7 +101,6 @@ pub(crate) fn main() -> ExitCode {
             Command::Demo(demo) => demo.run().await,
             Command::Completions { shell } => completions(shell),
             Command::Manual => manual(),
-            Command::Compile => Ok(()),
         }
     });
     // A storage that hangs must not keep the command from ending.

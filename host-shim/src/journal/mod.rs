@@ -18,6 +18,7 @@
 
 mod guard;
 mod memory;
+mod names;
 mod payload;
 pub mod pi;
 mod tree;

@@ -1,6 +1,7 @@
 //! The tree of a session's entries, with an index that finds the newest custom entry of a type without a walk.
 
-use std::{collections::HashMap, sync::Arc};
+use super::names::Names;
+use std::collections::HashMap;
 
 /// The number of an entry, by the order in which entries were pushed.
 pub(crate) type Node = u32;
@@ -16,16 +17,16 @@ pub struct ParentCycle;
 /// parent; a parent that is not there ends the branch; a parent may come after its child; of two entries with one id the
 /// later counts, also as the parent of earlier children. Parents may even run in a circle.
 ///
-/// Per entry it takes about 70 bytes, and 4 more for each custom type that was asked for.
+/// Per entry it takes about 40 bytes and its id, and 4 more for each custom type that was asked for.
 #[derive(Debug, Default)]
 pub struct Tree {
     nodes: Vec<NodeData>,
-    /// Every id that was ever named, as an entry's own or as a parent: its place in `holders`.
-    names: HashMap<Arc<str>, u32>,
-    /// The newest entry with that id, or `NONE` where it was only named as a parent.
+    /// Every id that was ever named, as an entry's own or as a parent.
+    names: Names,
+    /// By the number of the id: the newest entry that has it, or `NONE` where it was only named as a parent.
     holders: Vec<Node>,
     /// Custom types that occur.
-    types: HashMap<Arc<str>, u32>,
+    types: Names,
     indexes: HashMap<u32, Vec<Node>>,
     /// Could a circle be there? Only once an id was named before its entry came, or came twice.
     tangled: bool,
@@ -35,9 +36,11 @@ pub struct Tree {
 
 #[derive(Debug, Clone, Copy)]
 struct NodeData {
-    /// Place in `holders`, or `NONE`.
+    /// The number of its id, or `NONE`.
+    id: u32,
+    /// The number of its parent's id, or `NONE`.
     parent: u32,
-    /// Place in `types`, or `NONE`.
+    /// The number of its custom type, or `NONE`.
     custom_type: u32,
 }
 
@@ -69,17 +72,22 @@ impl Tree {
     pub fn push(&mut self, id: Option<&str>, parent: Option<&str>, custom_type: Option<&str>) -> Node {
         let node =
             Node::try_from(self.nodes.len()).ok().filter(|&node| node != NONE).expect("fewer entries than numbers");
-        let parent = parent.map_or(NONE, |parent| self.name(parent));
-        let custom_type = custom_type.map_or(NONE, |name| self.custom_type(name));
-        let mut tangles = false;
-        if let Some(id) = id {
-            let known = self.holders.len();
-            let name = self.name(id) as usize;
-            // Was it named before, by a child or as this very entry's parent, or held by another entry?
-            tangles = name < known || parent as usize == name;
-            self.holders[name] = node;
+        let before = self.nodes.last().map_or(NONE, |before| before.id);
+        let parent = match parent {
+            // Most often it is the entry before.
+            Some(parent) if before != NONE && self.names.get(before) == parent => before,
+            Some(parent) => self.name(parent),
+            None => NONE,
+        };
+        let custom_type = custom_type.map_or(NONE, |name| self.types.number(name));
+        let known = self.names.len();
+        let id = id.map_or(NONE, |id| self.name(id));
+        // Was the id named before, by a child or as this very entry's parent, or held by another entry?
+        let tangles = id != NONE && ((id as usize) < known || parent == id);
+        if id != NONE {
+            self.holders[id as usize] = node;
         }
-        self.nodes.push(NodeData { parent, custom_type });
+        self.nodes.push(NodeData { id, parent, custom_type });
         if tangles {
             self.tangled = true;
             self.circular = None;
@@ -98,13 +106,19 @@ impl Tree {
 
     /// The entry of this id: the newest.
     pub fn find(&self, id: &str) -> Option<Node> {
-        let holder = self.holders[*self.names.get(id)? as usize];
+        let holder = self.holders[self.names.find(id)? as usize];
         (holder != NONE).then_some(holder)
+    }
+
+    /// The id of an entry, where it has one.
+    pub fn id(&self, node: Node) -> Option<&str> {
+        let id = self.nodes[node as usize].id;
+        (id != NONE).then(|| self.names.get(id))
     }
 
     /// Was this id ever named, as an entry's own or as a parent? A new entry must take another one.
     pub fn is_named(&self, id: &str) -> bool {
-        self.names.contains_key(id)
+        self.names.find(id).is_some()
     }
 
     /// The newest entry of this custom type at or above `node`.
@@ -116,7 +130,7 @@ impl Tree {
     /// [`ParentCycle`]
     pub fn latest(&mut self, node: Node, custom_type: &str) -> Result<Option<Node>, ParentCycle> {
         self.check_branch(node)?;
-        let Some(&ty) = self.types.get(custom_type) else { return Ok(None) };
+        let Some(ty) = self.types.find(custom_type) else { return Ok(None) };
         if !self.indexes.contains_key(&ty) {
             if self.indexes.len() == INDEXES {
                 self.indexes.clear();
@@ -161,22 +175,11 @@ impl Tree {
     }
 
     fn name(&mut self, id: &str) -> u32 {
-        if let Some(&name) = self.names.get(id) {
-            return name;
+        let number = self.names.number(id);
+        if number as usize == self.holders.len() {
+            self.holders.push(NONE);
         }
-        let name = self.holders.len() as u32;
-        self.holders.push(NONE);
-        self.names.insert(id.into(), name);
-        name
-    }
-
-    fn custom_type(&mut self, name: &str) -> u32 {
-        if let Some(&ty) = self.types.get(name) {
-            return ty;
-        }
-        let ty = self.types.len() as u32;
-        self.types.insert(name.into(), ty);
-        ty
+        number
     }
 
     /// Which entries lead into a circle.

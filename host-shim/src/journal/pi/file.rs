@@ -130,8 +130,17 @@ struct Mark {
 impl Mark {
     /// The end of `bytes`, which stand at `offset`.
     fn of(offset: u64, bytes: &[u8]) -> Mark {
+        let mut mark = Mark::default();
+        mark.set(offset, bytes);
+        mark
+    }
+
+    /// The same, without new memory for each line.
+    fn set(&mut self, offset: u64, bytes: &[u8]) {
         let skipped = bytes.len().saturating_sub(MARK);
-        Mark { offset: offset + skipped as u64, bytes: bytes[skipped..].to_vec() }
+        self.offset = offset + skipped as u64;
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&bytes[skipped..]);
     }
 
     fn stands_in(&self, file: &mut &File) -> io::Result<bool> {
@@ -180,7 +189,9 @@ pub(super) fn load_from(path: &Path, file: &File) -> Result<Found, OpenError> {
     let mut lines = Lines::new(file, 0).map_err(io)?;
     let mut skipped = (Damage::default(), 0);
     let (header, header_mark) = loop {
-        let not_a_session = |line| OpenError::NotASession { path: path.into(), line };
+        // A damaged line before it, such as a header behind a byte order mark, is the likelier culprit.
+        let first_damaged = skipped.0.lines.first().copied();
+        let not_a_session = |line| OpenError::NotASession { path: path.into(), line: first_damaged.unwrap_or(line) };
         let Some(line) = lines.next().map_err(|e| e.at(path, skipped.1))? else {
             return Err(not_a_session(skipped.1.max(1)));
         };
@@ -259,6 +270,16 @@ impl Loaded {
     /// Takes all further lines. A last line without a line feed is taken where it can be read; otherwise it is read again
     /// next time.
     fn take(&mut self, lines: &mut Lines<'_>) -> Result<(), LineError> {
+        let before = self.tree.len();
+        let taken = self.take_lines(lines);
+        if self.tree.len() > before {
+            let newest = self.tree.len() as u32 - 1;
+            self.leaf = self.tree.id(newest).map(Into::into);
+        }
+        taken
+    }
+
+    fn take_lines(&mut self, lines: &mut Lines<'_>) -> Result<(), LineError> {
         while let Some(line) = lines.next()? {
             let text = line::decode(line.bytes);
             let content = line::parse(&text);
@@ -281,7 +302,7 @@ impl Loaded {
                 Content::Blank | Content::Nothing => {}
             }
             if !matches!(content, Content::Blank) {
-                self.last_mark = Mark::of(line.offset, line.bytes);
+                self.last_mark.set(line.offset, line.bytes);
             }
             self.open_line = !line.ended;
             self.end = line.offset + line.bytes.len() as u64 + u64::from(line.ended);
@@ -296,12 +317,9 @@ impl Loaded {
             let before = self.tree.len().checked_sub(1).map(linear_id);
             let id = linear_id(self.tree.len());
             self.tree.push(Some(&id), before.as_deref(), custom_type);
-            self.leaf = Some(id.into());
         } else {
             // An empty id is none: no branch leads from it.
-            let id = id.filter(|id| !id.is_empty());
-            self.tree.push(id, parent, custom_type);
-            self.leaf = id.map(Into::into);
+            self.tree.push(id.filter(|id| !id.is_empty()), parent, custom_type);
         }
     }
 
@@ -309,11 +327,6 @@ impl Loaded {
     pub(super) fn place(&self, node: u32) -> (u64, usize) {
         let (offset, length) = self.places[node as usize];
         (offset, length as usize)
-    }
-
-    /// The id that this session knows an entry by, where its line says `written`.
-    pub(super) fn id_of(&self, node: u32, written: Option<String>) -> Option<String> {
-        if self.header.is_linear() { Some(linear_id(node as usize)) } else { written }
     }
 
     /// How the next line must begin: with a line feed where the file does not end with one.

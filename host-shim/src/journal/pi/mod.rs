@@ -369,8 +369,9 @@ impl Inner {
         })?;
         let text = line::decode(&bytes);
         let Content::Object(line) = line::parse(&text) else { return Err(self.moved()) };
-        let id = loaded.id_of(node, line.id().map(|id| id.into_owned())).unwrap_or_default();
-        if line.custom_type().as_deref() != Some(custom_type) || loaded.tree.find(&id) != Some(node) {
+        let id = loaded.tree.id(node).unwrap_or_default().to_owned();
+        let same = loaded.header.is_linear() || line.id().as_deref() == Some(&id);
+        if !same || line.custom_type().as_deref() != Some(custom_type) {
             return Err(self.moved());
         }
         Ok(Entry { id, timestamp_ms: line.timestamp_ms(), payload: Payload::json(line.data()) })
@@ -405,20 +406,7 @@ impl Inner {
         let at = state.position()?;
         let Some((loaded, leaf)) = state.at(&at)? else { return Ok(Vec::new()) };
         let branch = loaded.tree.branch(leaf).map_err(circle)?;
-        let file = self.open_for(loaded)?;
-        let mut ids = Vec::new();
-        for node in branch {
-            let (offset, length) = loaded.place(node);
-            let mut bytes = vec![0; length];
-            file.read_exact_at(&mut bytes, offset).map_err(|e| unusable(OpenError::io(&self.path, e)))?;
-            let text = line::decode(&bytes);
-            let written = match line::parse(&text) {
-                Content::Object(line) => line.id().map(|id| id.into_owned()),
-                _ => None,
-            };
-            ids.extend(loaded.id_of(node, written));
-        }
-        Ok(ids)
+        Ok(branch.into_iter().filter_map(|node| loaded.tree.id(node)).map(str::to_owned).collect())
     }
 
     /// The steps of an append, as the project's design lists them.
