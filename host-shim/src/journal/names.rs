@@ -10,7 +10,8 @@ pub(super) struct Names {
     texts: String,
     /// Where each text ends.
     ends: Vec<usize>,
-    table: HashTable<u32>,
+    /// Numbers with the hashes of their texts, so that growing and most comparisons need not look at the texts.
+    table: HashTable<(u32, u32)>,
     hasher: RandomState,
 }
 
@@ -27,8 +28,9 @@ impl Names {
 
     /// The number of this text.
     pub(super) fn find(&self, name: &str) -> Option<u32> {
-        let hash = self.hasher.hash_one(name);
-        self.table.find(hash, |&number| self.get(number) == name).copied()
+        let hash = hash(&self.hasher, name);
+        let same = |&(number, other): &(u32, u32)| other == hash && self.get(number) == name;
+        self.table.find(spread(hash), same).map(|&(number, _)| number)
     }
 
     /// The number of this text, which gets the next one where it has none.
@@ -38,20 +40,29 @@ impl Names {
     /// At 4,294,967,295 texts.
     pub(super) fn number(&mut self, name: &str) -> u32 {
         let Names { texts, ends, table, hasher } = self;
-        let hash = hasher.hash_one(name);
-        let same = |&number: &u32| text(texts, ends, number) == name;
-        let hash_of = |&number: &u32| hasher.hash_one(text(texts, ends, number));
-        match table.entry(hash, same, hash_of) {
-            Entry::Occupied(found) => *found.get(),
+        let hash = hash(hasher, name);
+        let same = |&(number, other): &(u32, u32)| other == hash && text(texts, ends, number) == name;
+        match table.entry(spread(hash), same, |&(_, other)| spread(other)) {
+            Entry::Occupied(found) => found.get().0,
             Entry::Vacant(place) => {
-                let number = u32::try_from(ends.len()).ok().filter(|&number| number != u32::MAX).expect("fewer texts than numbers");
-                place.insert(number);
+                let number = u32::try_from(ends.len()).ok().filter(|&number| number != u32::MAX);
+                let number = number.expect("fewer texts than numbers");
+                place.insert((number, hash));
                 texts.push_str(name);
                 ends.push(texts.len());
                 number
             }
         }
     }
+}
+
+fn hash(hasher: &RandomState, name: &str) -> u32 {
+    hasher.hash_one(name) as u32
+}
+
+/// The table takes a place from the lower bits and a mark from the upper ones.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash) | u64::from(hash) << 32
 }
 
 fn text<'a>(texts: &'a str, ends: &[usize], number: u32) -> &'a str {

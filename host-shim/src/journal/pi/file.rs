@@ -2,7 +2,8 @@
 
 use super::{
     header::Header,
-    line::{self, Content},
+    line::{self, Brief, Content},
+    lines::{LineError, Lines, MAX_LINE, RawLine},
 };
 use crate::journal::{Opening, Tree};
 use std::{
@@ -63,12 +64,8 @@ impl OpenError {
     }
 }
 
-/// The longest line that Pi can read: the longest string of its engine, in bytes at least.
-const MAX_LINE: usize = 512 * 1024 * 1024;
 /// How much of the last line is kept to recognise it.
 const MARK: usize = 64 * 1024;
-/// How much is read at once.
-const CHUNK: usize = 256 * 1024;
 /// How many damaged lines are remembered by their numbers.
 const MAX_DAMAGE: usize = 100;
 
@@ -196,7 +193,7 @@ pub(super) fn load_from(path: &Path, file: &File) -> Result<Found, OpenError> {
             return Err(not_a_session(skipped.1.max(1)));
         };
         skipped.1 += 1;
-        let text = line::decode(line.bytes);
+        let text = line.text();
         match line::parse(&text) {
             Content::Object(object) => match Header::read(&object) {
                 Some(header) => break (header, Mark::of(line.offset, line.bytes)),
@@ -269,7 +266,7 @@ impl Loaded {
 
     /// Takes all further lines. A last line without a line feed is taken where it can be read; otherwise it is read again
     /// next time.
-    fn take(&mut self, lines: &mut Lines<'_>) -> Result<(), LineError> {
+    fn take(&mut self, lines: &mut Lines) -> Result<(), LineError> {
         let before = self.tree.len();
         let taken = self.take_lines(lines);
         if self.tree.len() > before {
@@ -279,29 +276,28 @@ impl Loaded {
         taken
     }
 
-    fn take_lines(&mut self, lines: &mut Lines<'_>) -> Result<(), LineError> {
+    fn take_lines(&mut self, lines: &mut Lines) -> Result<(), LineError> {
         while let Some(line) = lines.next()? {
-            let text = line::decode(line.bytes);
-            let content = line::parse(&text);
-            if !line.ended && matches!(content, Content::Damaged | Content::Blank) {
+            let text = line.text();
+            let content = match Brief::read(&text) {
+                Some(brief) => Ok(brief),
+                None => match line::parse(&text) {
+                    Content::Object(object) => Ok(Brief::of(&object)),
+                    other => Err(other),
+                },
+            };
+            if !line.ended && matches!(content, Err(Content::Damaged | Content::Blank)) {
                 return Ok(());
             }
             self.lines += 1;
             match &content {
-                Content::Object(object) if object.is_header() => {}
-                Content::Object(object) => {
-                    self.push(
-                        object.id().as_deref(),
-                        object.parent_id().as_deref(),
-                        object.custom_type().as_deref(),
-                        &line,
-                    );
-                }
-                Content::Other => self.push(None, None, None, &line),
-                Content::Damaged => self.damage.note(self.lines),
-                Content::Blank | Content::Nothing => {}
+                Ok(brief) if brief.is_header() => {}
+                Ok(brief) => self.push(brief.id.as_deref(), brief.parent_id(), brief.custom_type(), &line),
+                Err(Content::Damaged) => self.damage.note(self.lines),
+                Err(Content::Blank | Content::Nothing) => {}
+                Err(_) => self.push(None, None, None, &line),
             }
-            if !matches!(content, Content::Blank) {
+            if !matches!(content, Err(Content::Blank)) {
                 self.last_mark.set(line.offset, line.bytes);
             }
             self.open_line = !line.ended;
@@ -352,29 +348,6 @@ fn linear_id(node: usize) -> String {
     format!("{node:08x}")
 }
 
-impl Damage {
-    fn note(&mut self, line: u64) {
-        self.count += 1;
-        if self.lines.len() < MAX_DAMAGE {
-            self.lines.push(line);
-        }
-    }
-}
-
-/// One line as it stands in the file.
-struct RawLine<'a> {
-    offset: u64,
-    /// Without the line feed.
-    bytes: &'a [u8],
-    /// Is there a line feed?
-    ended: bool,
-}
-
-enum LineError {
-    Io(io::Error),
-    TooLong,
-}
-
 impl LineError {
     /// `before`: how many lines were read.
     fn at(self, path: &Path, before: u64) -> OpenError {
@@ -385,68 +358,11 @@ impl LineError {
     }
 }
 
-/// Hands out the lines of a file without holding more of it than the longest.
-struct Lines<'a> {
-    file: &'a File,
-    buffer: Vec<u8>,
-    /// The part of the buffer that was not handed out.
-    start: usize,
-    filled: usize,
-    /// Where in the file `start` is.
-    at: u64,
-    last_ended: bool,
-}
-
-impl<'a> Lines<'a> {
-    fn new(mut file: &'a File, offset: u64) -> io::Result<Lines<'a>> {
-        file.seek(SeekFrom::Start(offset))?;
-        Ok(Lines { file, buffer: vec![0; CHUNK], start: 0, filled: 0, at: offset, last_ended: true })
-    }
-
-    /// Where the next line begins.
-    fn offset(&self) -> u64 {
-        self.at
-    }
-
-    fn next(&mut self) -> Result<Option<RawLine<'_>>, LineError> {
-        let mut searched = self.start;
-        loop {
-            if let Some(found) = memchr::memchr(b'\n', &self.buffer[searched..self.filled]) {
-                return Ok(Some(self.hand_out(searched + found, true)));
-            }
-            searched = self.filled;
-            if self.filled - self.start >= MAX_LINE {
-                return Err(LineError::TooLong);
-            }
-            if self.filled == self.buffer.len() {
-                searched -= self.start;
-                self.make_room();
-            }
-            let mut file = self.file;
-            match file.read(&mut self.buffer[self.filled..]) {
-                Ok(0) if self.start == self.filled => return Ok(None),
-                Ok(0) => return Ok(Some(self.hand_out(self.filled, false))),
-                Ok(read) => self.filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(LineError::Io(error)),
-            }
-        }
-    }
-
-    fn hand_out(&mut self, end: usize, ended: bool) -> RawLine<'_> {
-        let (start, offset) = (self.start, self.at);
-        self.start = end + usize::from(ended);
-        self.at = offset + (self.start - start) as u64;
-        self.last_ended = ended;
-        RawLine { offset, bytes: &self.buffer[start..end], ended }
-    }
-
-    fn make_room(&mut self) {
-        self.buffer.copy_within(self.start..self.filled, 0);
-        self.filled -= self.start;
-        self.start = 0;
-        if self.filled == self.buffer.len() {
-            self.buffer.resize(self.buffer.len() * 2, 0);
+impl Damage {
+    fn note(&mut self, line: u64) {
+        self.count += 1;
+        if self.lines.len() < MAX_DAMAGE {
+            self.lines.push(line);
         }
     }
 }

@@ -35,9 +35,108 @@ pub(super) enum Content<'a> {
     Damaged,
 }
 
+/// What loading a session needs of an entry's line.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Brief<'a> {
+    kind: Option<Cow<'a, str>>,
+    pub(super) id: Option<Cow<'a, str>>,
+    parent_id: Option<Cow<'a, str>>,
+    custom_type: Option<Cow<'a, str>>,
+}
+
+impl<'a> Brief<'a> {
+    /// Reads a line that holds an object with nothing unusual in these fields, in half the time of [`parse`]. `None` is for
+    /// everything else, damage included: then [`parse`] tells.
+    pub(super) fn read(text: &'a str) -> Option<Brief<'a>> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// The same out of a parsed line.
+    pub(super) fn of(line: &Line<'a>) -> Brief<'a> {
+        Brief {
+            kind: text(line.kind),
+            id: line.id(),
+            parent_id: text(line.parent_id),
+            custom_type: text(line.custom_type),
+        }
+    }
+
+    /// Is this a header?
+    pub(super) fn is_header(&self) -> bool {
+        self.kind.as_deref() == Some("session")
+    }
+
+    /// The parent, where there is one.
+    pub(super) fn parent_id(&self) -> Option<&str> {
+        self.parent_id.as_deref().filter(|id| !id.is_empty())
+    }
+
+    /// The custom type, where this is a custom entry.
+    pub(super) fn custom_type(&self) -> Option<&str> {
+        self.custom_type.as_deref().filter(|_| self.kind.as_deref() == Some("custom"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Brief<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Brief<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Brief<'de>, A::Error> {
+                let mut brief = Brief::default();
+                while let Some(field) = object.next_key_seed(Key)? {
+                    let place = match field {
+                        Field::Kind => &mut brief.kind,
+                        Field::Id => &mut brief.id,
+                        Field::ParentId => &mut brief.parent_id,
+                        Field::CustomType => &mut brief.custom_type,
+                        _ => {
+                            object.next_value::<IgnoredAny>()?;
+                            continue;
+                        }
+                    };
+                    *place = object.next_value_seed(TextOrNull)?;
+                }
+                Ok(brief)
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// A text or `null`. Anything else is an error.
+struct TextOrNull;
+
+impl<'de> DeserializeSeed<'de> for TextOrNull {
+    type Value = Option<Cow<'de, str>>;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for TextOrNull {
+    type Value = Option<Cow<'de, str>>;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or null")
+    }
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Borrowed(text)))
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Owned(text.to_owned())))
+    }
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+}
+
 /// The text of a line. Bytes that are no UTF-8 become U+FFFD, in this line alone.
 pub(super) fn decode(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
+    // The lossy way takes five times as long, also where nothing is lost.
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 /// Reads the text of one line.
@@ -66,11 +165,6 @@ impl<'a> Line<'a> {
     /// The id, where it is one.
     pub(super) fn id(&self) -> Option<Cow<'a, str>> {
         text(self.id)
-    }
-
-    /// The parent, where there is one.
-    pub(super) fn parent_id(&self) -> Option<Cow<'a, str>> {
-        text(self.parent_id).filter(|id| !id.is_empty())
     }
 
     /// The custom type, where this is a custom entry.
@@ -267,7 +361,7 @@ mod tests {
             let Content::Object(line) = parse(&text) else { panic!("{extra}") };
             assert_eq!(line.custom_type().as_deref(), Some("a/b"), "{extra}");
             assert_eq!(line.id().as_deref(), Some("x1"));
-            assert_eq!(line.parent_id(), None);
+            assert_eq!(Brief::of(&line).parent_id(), None);
             assert_eq!(line.data(), "[1]");
             assert_eq!(line.timestamp_ms(), Some(1_767_323_045_678));
         }
@@ -279,8 +373,32 @@ mod tests {
         else {
             panic!()
         };
-        assert_eq!((line.custom_type(), line.id(), line.parent_id(), line.timestamp_ms()), (None, None, None, None));
+        let brief = Brief::of(&line);
+        assert_eq!((line.custom_type(), line.id(), brief.parent_id(), line.timestamp_ms()), (None, None, None, None));
         assert_eq!(line.data(), "null");
+    }
+
+    /// The short way says what the long way says, or nothing.
+    #[test]
+    fn the_short_way_agrees() {
+        for (text, short) in [
+            (r#"{"type":"message","id":"a","parentId":null,"x":[1e999,{}]}"#, true),
+            (r#" {"type":"custom","customType":"t","id":"a\u0041","id":"b","parentId":""} "#, true),
+            (r#"{}"#, true),
+            (r#"{"\ud83d":1,"id":"a"}"#, true),
+            (r#"{"id":"\ud83d"}"#, false),
+            (r#"{"id":5}"#, false),
+            (r#"{"type":["session"]}"#, false),
+            (r#"{"id":"a"}x"#, false),
+            (r#"{"id":"a""#, false),
+            (r#"17"#, false),
+        ] {
+            let brief = Brief::read(text);
+            assert_eq!(brief.is_some(), short, "{text}");
+            if let (Some(brief), Content::Object(line)) = (brief, parse(text)) {
+                assert_eq!(brief, Brief::of(&line), "{text}");
+            }
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod file;
 mod header;
 mod lease;
 mod line;
+mod lines;
 mod write;
 
 pub use file::{Damage, OpenError};
