@@ -290,3 +290,53 @@ async fn a_long_session_stays_small() {
     assert!(size < 10_000_000, "{size} bytes");
     assert_eq!(lines(&file).len(), 1_002);
 }
+
+/// A file that is read by several threads reads like any other.
+#[tokio::test]
+async fn a_long_session_reads_like_a_short_one() {
+    let folder = folder();
+    let file = folder.path().join("s.jsonl");
+    let mut text =
+        "{\"type\":\"session\",\"version\":3,\"id\":\"long\",\"timestamp\":\"2026-01-02T03:04:05.000Z\"}\n".to_owned();
+    let mut parent = "null".to_owned();
+    let (mut branch, mut damaged) = (Vec::new(), Vec::new());
+    for i in 0..40_000 {
+        let line = i as u64 + 2;
+        match i {
+            5_000 | 20_000 => {
+                text.push_str("{\"type\":\"message\",\"id\":\"torn\n");
+                damaged.push(line);
+                continue;
+            }
+            7_000 => {
+                text.push_str("  \n");
+                continue;
+            }
+            _ => {}
+        }
+        let rest = match i {
+            // An id that only the long way reads, with an escape, and a plan in the middle.
+            9_000 => "\"type\":\"message\",\"x\":{\"\\ud83d\":1e999}".to_owned(),
+            30_000 => format!(
+                "\"type\":\"custom\",\"customType\":\"pi-harness/plan-execute\",\"data\":{{\"title\":\"Long\",\"steps\":[{{\"id\":1,\"title\":\"{}\",\"status\":\"pending\"}}]}}",
+                "ü".repeat(400)
+            ),
+            _ => format!("\"type\":\"message\",\"text\":\"{}\"", "x".repeat(i % 300)),
+        };
+        text.push_str(&format!("{{{rest},\"id\":\"{i:08x}\",\"parentId\":{parent}}}\n"));
+        parent = format!("\"{i:08x}\"");
+        branch.push(format!("{i:08x}"));
+    }
+    text.push_str("{\"type\":\"message\",\"id\":\"cut");
+    assert!(text.len() > 6_000_000);
+    fs::write(&file, &text).unwrap();
+    let session = PiSession::open(&file).await.unwrap();
+    assert_eq!(session.damage().lines, damaged);
+    assert_eq!(session.branch_ids().await.unwrap(), branch);
+    let tools = plan_session(&host(), session).await;
+    assert_eq!(call(&tools, "plan_get", "{}").await.unwrap()["title"], "Long");
+    call(&tools, "plan_advance", r#"{"step":1,"status":"done"}"#).await.unwrap();
+    let after = fs::read_to_string(&file).unwrap();
+    assert!(after.starts_with(&format!("{text}\n{{\"type\":\"custom\"")));
+    assert_eq!(call(&open(&file).await, "plan_get", "{}").await.unwrap()["steps"][0]["status"], "done");
+}

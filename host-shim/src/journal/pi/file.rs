@@ -2,8 +2,9 @@
 
 use super::{
     header::Header,
-    line::{self, Brief, Content},
-    lines::{LineError, Lines, MAX_LINE, RawLine},
+    line::{self, Content},
+    lines::{LineError, Lines, MAX_LINE},
+    records::{self, Batch, Kind, Record},
 };
 use crate::journal::{Opening, Tree};
 use std::{
@@ -118,8 +119,9 @@ impl Identity {
     }
 }
 
-#[derive(Debug, Default)]
-struct Mark {
+/// The end of a line, to recognise it by.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Mark {
     offset: u64,
     bytes: Vec<u8>,
 }
@@ -133,7 +135,7 @@ impl Mark {
     }
 
     /// The same, without new memory for each line.
-    fn set(&mut self, offset: u64, bytes: &[u8]) {
+    pub(super) fn set(&mut self, offset: u64, bytes: &[u8]) {
         let skipped = bytes.len().saturating_sub(MARK);
         self.offset = offset + skipped as u64;
         self.bytes.clear();
@@ -268,7 +270,7 @@ impl Loaded {
     /// next time.
     fn take(&mut self, lines: &mut Lines) -> Result<(), LineError> {
         let before = self.tree.len();
-        let taken = self.take_lines(lines);
+        let taken = records::each(lines, |batch| self.take_batch(&batch));
         if self.tree.len() > before {
             let newest = self.tree.len() as u32 - 1;
             self.leaf = self.tree.id(newest).map(Into::into);
@@ -276,39 +278,27 @@ impl Loaded {
         taken
     }
 
-    fn take_lines(&mut self, lines: &mut Lines) -> Result<(), LineError> {
-        while let Some(line) = lines.next()? {
-            let text = line.text();
-            let content = match Brief::read(&text) {
-                Some(brief) => Ok(brief),
-                None => match line::parse(&text) {
-                    Content::Object(object) => Ok(Brief::of(&object)),
-                    other => Err(other),
-                },
-            };
-            if !line.ended && matches!(content, Err(Content::Damaged | Content::Blank)) {
-                return Ok(());
+    fn take_batch(&mut self, batch: &Batch) {
+        for record in &batch.records {
+            if !record.ended && matches!(record.kind, Kind::Damaged | Kind::Blank) {
+                break;
             }
             self.lines += 1;
-            match &content {
-                Ok(brief) if brief.is_header() => {}
-                Ok(brief) => self.push(brief.id.as_deref(), brief.parent_id(), brief.custom_type(), &line),
-                Err(Content::Damaged) => self.damage.note(self.lines),
-                Err(Content::Blank | Content::Nothing) => {}
-                Err(_) => self.push(None, None, None, &line),
+            match record.kind {
+                Kind::Entry => self.push(batch.names(record), record),
+                Kind::Damaged => self.damage.note(self.lines),
+                Kind::Blank | Kind::Nothing => {}
             }
-            if !matches!(content, Err(Content::Blank)) {
-                self.last_mark.set(line.offset, line.bytes);
-            }
-            self.open_line = !line.ended;
-            self.end = line.offset + line.bytes.len() as u64 + u64::from(line.ended);
+            self.open_line = !record.ended;
+            self.end = record.offset + u64::from(record.length) + u64::from(record.ended);
         }
-        Ok(())
+        if let Some(mark) = &batch.mark {
+            self.last_mark = mark.clone();
+        }
     }
 
-    fn push(&mut self, id: Option<&str>, parent: Option<&str>, custom_type: Option<&str>, line: &RawLine<'_>) {
-        let length = u32::try_from(line.bytes.len()).expect("no line is longer than MAX_LINE");
-        self.places.push((line.offset, length));
+    fn push(&mut self, [id, parent, custom_type]: [Option<&str>; 3], record: &Record) {
+        self.places.push((record.offset, record.length));
         if self.header.is_linear() {
             let before = self.tree.len().checked_sub(1).map(linear_id);
             let id = linear_id(self.tree.len());

@@ -58,6 +58,8 @@ pub(super) struct Lines {
 
 enum Source {
     Here(Reader),
+    /// Everything was read.
+    Over,
     /// At the end comes a `None`: a thread that ends without it has broken down.
     Thread(Receiver<Result<Option<Piece>, LineError>>),
 }
@@ -103,6 +105,11 @@ impl Lines {
         Ok(Lines { source, piece: Piece::Bytes(Vec::new()), start: 0, at: offset, last_ended: true })
     }
 
+    /// Is so much left that other threads can help?
+    pub(super) fn is_long(&self) -> bool {
+        matches!(self.source, Source::Thread(_))
+    }
+
     /// Where the next line begins.
     pub(super) fn offset(&self) -> u64 {
         self.at
@@ -111,6 +118,7 @@ impl Lines {
     pub(super) fn next(&mut self) -> Result<Option<RawLine<'_>>, LineError> {
         if self.start == self.piece.bytes().len() {
             let next = match &mut self.source {
+                Source::Over => None,
                 Source::Here(reader) => reader.next()?,
                 Source::Thread(pieces) => {
                     pieces.recv().unwrap_or_else(|_| Err(LineError::Io(io::Error::other("reading broke off"))))?
@@ -118,7 +126,10 @@ impl Lines {
             };
             match next {
                 Some(piece) => (self.piece, self.start) = (piece, 0),
-                None => return Ok(None),
+                None => {
+                    self.source = Source::Over;
+                    return Ok(None);
+                }
             }
         }
         let (start, rest) = (self.start, &self.piece.bytes()[self.start..]);
@@ -200,6 +211,7 @@ mod tests {
                 }
                 assert!(out == content[offset as usize..], "{} bytes from {offset}", content.len());
                 assert_eq!(lines.offset(), content.len() as u64);
+                assert!(matches!(lines.next(), Ok(None)), "the end is the end");
             }
         }
     }

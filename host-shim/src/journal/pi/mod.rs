@@ -19,6 +19,7 @@ mod header;
 mod lease;
 mod line;
 mod lines;
+mod records;
 mod write;
 
 pub use file::{Damage, OpenError};
