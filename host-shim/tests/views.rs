@@ -124,7 +124,11 @@ fn on_a_terminal(folder: &Path, arguments: &str, variables: &[(&str, &str)]) -> 
     let program = assert_cmd::cargo::cargo_bin("plan-execute");
     let mut script = std::process::Command::new("script");
     script.args(["--quiet", "--return", "--command", &format!("{} {arguments}", program.display()), "/dev/null"]);
-    script.current_dir(folder).env_remove("NO_COLOR").env("TERM", "xterm-256color").envs(variables.iter().copied());
+    // Each of these says something about colour of its own.
+    for name in ["NO_COLOR", "CI", "CLICOLOR", "CLICOLOR_FORCE"] {
+        script.env_remove(name);
+    }
+    script.current_dir(folder).env("TERM", "xterm-256color").envs(variables.iter().copied());
     let output = script.stdin(std::process::Stdio::null()).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }

@@ -82,7 +82,7 @@ pub fn compile_standard_input() -> i32 {
     let compiled = io::stdin()
         .read_to_end(&mut component)
         .map_err(|e| (74, e.to_string()))
-        .and_then(|_| super::engine(&Limits::default(), None).map_err(|e| (70, e.to_string())))
+        .and_then(|_| super::engine(None).map_err(|e| (70, e.to_string())))
         .and_then(|engine| engine.precompile_component(&component).map_err(|e| (AT_FAULT, format!("{e:#}"))))
         .and_then(|code| io::stdout().lock().write_all(&code).map_err(|e| (74, e.to_string())));
     match compiled {

@@ -80,9 +80,9 @@ impl Sandbox {
         cache: Option<&Path>,
         compiler: Option<Compiler>,
     ) -> Result<Sandbox, Error> {
-        let on_demand = engine(&limits, None)?;
+        let on_demand = engine(None)?;
         // Where the address space has no room for the pool, the host works without.
-        let pooled = if pooling { engine(&limits, Some(pool(&limits))).ok() } else { None };
+        let pooled = if pooling { engine(Some(pool(&limits))).ok() } else { None };
         let ticker = Ticker::new(pooled.iter().chain([&on_demand]));
         Ok(Sandbox { pooled, on_demand, ticker, cache: cache.and_then(Cache::open), compiler, limits })
     }
@@ -199,7 +199,7 @@ pub(crate) fn limit_of(meter: &mut Meter, limits: &Limits, error: &wasmtime::Err
 }
 
 /// An engine. What is compiled for one of them runs in all of them.
-fn engine(_: &Limits, pool: Option<PoolingAllocationConfig>) -> Result<Engine, Error> {
+fn engine(pool: Option<PoolingAllocationConfig>) -> Result<Engine, Error> {
     let mut config = Config::new();
     config.epoch_interruption(true).wasm_component_model(true);
     // A plugin has no use for these, and what is off cannot be broken.
