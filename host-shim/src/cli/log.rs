@@ -2,7 +2,7 @@
 
 use super::{
     Failure,
-    setup::{ComponentOption, SessionOption, attach, damage},
+    setup::{ComponentOption, SessionOption, damage, open},
     show::refused,
     terminal,
     view::{Paint, hanging, plan_json, status, title},
@@ -59,9 +59,7 @@ enum Change {
 impl Log {
     /// Runs the command.
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let plugin = self.component.load().await?;
-        let session = self.session.open().await?;
-        let tools = attach(&plugin, &session).await?;
+        let (session, tools) = open(&self.component, &self.session).await?;
         let unavailable = |error: ReadError| Failure::Host(error.to_string());
         let at = session.position().await.map_err(unavailable)?;
         let mut entries = entries(&session, &at).await.map_err(unavailable)?;

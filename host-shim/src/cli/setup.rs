@@ -112,6 +112,17 @@ pub(super) async fn attach(plugin: &Plugin, session: &PiSession) -> Result<Attac
     Ok(session.attach(plugin, "{}", Grants::Declared).await?)
 }
 
+/// Loads a component and attaches it to a session that is there.
+pub(super) async fn open(
+    component: &ComponentOption,
+    session: &SessionOption,
+) -> Result<(PiSession, Attached), Failure> {
+    let plugin = component.load().await?;
+    let session = session.open().await?;
+    let tools = attach(&plugin, &session).await?;
+    Ok((session, tools))
+}
+
 /// How many damaged lines are named. The others are counted.
 const NAMED: usize = 5;
 

@@ -2,7 +2,7 @@
 
 use super::{
     Failure,
-    setup::{ComponentOption, SessionOption, attach, damage},
+    setup::{ComponentOption, SessionOption, damage, open},
     terminal,
     view::{Paint, hanging, plan_json, title},
 };
@@ -36,9 +36,7 @@ pub(super) struct Show {
 impl Show {
     /// Runs the command.
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let plugin = self.component.load().await?;
-        let session = self.session.open().await?;
-        let tools = attach(&plugin, &session).await?;
+        let (session, tools) = open(&self.component, &self.session).await?;
         let summary = tools.plans()?.overview().await?.await?;
         let summary = summary.map_err(|error| refused(&error, damage(&session)))?;
         let position = tools.session().position().await.map_err(|e| Failure::Host(e.to_string()))?;
