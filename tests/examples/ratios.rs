@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::{
     fs,
     io::{Read, stdin},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,11 +24,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let (component, native) = (us("plan_get/component")?, us("plan_get/native")?);
     row(
-        "`plan_get`, 50 steps, in memory: queued, on a fresh configured instance, against the rules called natively",
+        "`plan_get`, 50 steps, on a fresh instance, against the rules called natively",
         format!("{component:.1} µs"),
         format!("{native:.1} µs"),
         ratio(component, native),
         "at most 2.5 ×",
+    );
+    let queued = us("plan_get/queued")?;
+    row(
+        "the same as a harness makes it: queued, on an instance that took its configuration",
+        format!("{queued:.1} µs"),
+        format!("{native:.1} µs"),
+        ratio(queued, native),
+        "",
     );
     for (name, journal) in [("memory", "in memory"), ("pi", "session file")] {
         let (many, few) = (us(&format!("plan_get/{name}_1000000"))?, us(&format!("plan_get/{name}_10"))?);
@@ -48,9 +56,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ratio(durable, by_hand),
         "at most 1.5 ×",
     );
+    let in_memory = us("plan_advance/in memory")?;
+    row(
+        "what of that is not the disk: the same in memory",
+        format!("{in_memory:.0} µs"),
+        String::new(),
+        String::new(),
+        "",
+    );
+    let memory = fs::read_to_string(target().join("tmp/benches/memory.txt"))?;
     let (open, read) = (us("open/session")?, us("open/read")?);
     row(
-        "opening a session file of 1,000,000 entries against reading it",
+        &format!(
+            "opening a session file of 1,000,000 entries against reading it; it takes {} MiB of memory",
+            memory.trim()
+        ),
         format!("{:.0} ms", open / 1_000.0),
         format!("{:.0} ms", read / 1_000.0),
         ratio(open, read),
@@ -80,9 +100,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target")
+}
+
 /// The median of a benchmark, in nanoseconds.
 fn median(name: &str) -> Result<f64, Box<dyn std::error::Error>> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/criterion").join(name).join("new/estimates.json");
+    let file = target().join("criterion").join(name).join("new/estimates.json");
     let text = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
     let estimates: Value = serde_json::from_str(&text)?;
     Ok(estimates["median"]["point_estimate"].as_f64().ok_or("no median")?)

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use plan_execute_host::journal::{
-    AppendError, Appended, Durability, Encoding, Entry, Journal, Memory, Payload, Position, ReadError,
+    AppendError, Appended, CheckedPayload, Durability, Encoding, Entry, Journal, Memory, Position, ReadError,
 };
 use tokio::sync::watch;
 
@@ -62,7 +62,12 @@ impl Journal for Gated {
         self.pass().await;
         self.memory.entries(at, custom_type, before, limit).await
     }
-    async fn append(&self, at: &Position, custom_type: &str, payload: &Payload) -> Result<Appended, AppendError> {
+    async fn append(
+        &self,
+        at: &Position,
+        custom_type: &str,
+        payload: &CheckedPayload,
+    ) -> Result<Appended, AppendError> {
         self.memory.append(at, custom_type, payload).await
     }
     async fn branch(&self, entry: Option<&str>) -> Result<Position, ReadError> {

@@ -4,7 +4,10 @@ use async_trait::async_trait;
 use conformance::{call, chain, host, host_with, plan_session, wat_plugin::WatPlugin};
 use plan_execute_host::{
     Attached, Error, Grants, Host, Limit,
-    journal::{AppendError, Appended, Durability, Encoding, Entry, Journal, Memory, Payload, Position, ReadError},
+    journal::{
+        AppendError, Appended, CheckedPayload, Durability, Encoding, Entry, Journal, Memory, Payload, Position,
+        ReadError,
+    },
 };
 use sha2::{Digest, Sha256};
 use std::{
@@ -71,7 +74,12 @@ impl Journal for Faulty {
         self.reading().await?;
         self.memory.entries(at, ty, before, limit).await
     }
-    async fn append(&self, at: &Position, custom_type: &str, payload: &Payload) -> Result<Appended, AppendError> {
+    async fn append(
+        &self,
+        at: &Position,
+        custom_type: &str,
+        payload: &CheckedPayload,
+    ) -> Result<Appended, AppendError> {
         let fault = self.append.lock().unwrap().take();
         match fault {
             None => {}

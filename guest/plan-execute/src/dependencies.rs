@@ -3,22 +3,26 @@
 use crate::plan::Step;
 use petgraph::{
     algo::{astar, tarjan_scc},
-    graphmap::DiGraphMap,
+    graph::DiGraph,
 };
 
 /// One cycle among the steps, or nothing: the steps in order, each waiting for the next, the first repeated last.
 ///
 /// Of several it is one through the step of the lowest number that lies on any, and of those a shortest.
 pub fn cycle(steps: &[Step]) -> Option<Vec<u32>> {
+    // Each step has the node of its number; node 0 has no edges.
     let edges = steps.iter().flat_map(|step| step.prerequisites().iter().map(|&prerequisite| (step.id, prerequisite)));
-    let graph: DiGraphMap<u32, ()> = edges.collect();
+    let graph: DiGraph<(), ()> = DiGraph::from_edges(edges);
     let knotted = tarjan_scc(&graph).into_iter().filter(|component| component.len() > 1);
     let start = knotted.flatten().min()?;
-    graph
-        .neighbors(start)
+    // The neighbour that was added first wins among equals.
+    let mut neighbours: Vec<_> = graph.neighbors(start).collect();
+    neighbours.reverse();
+    neighbours
+        .into_iter()
         .filter_map(|next| astar(&graph, next, |step| step == start, |_| 1, |_| 0))
         .min_by_key(|(length, _)| *length)
-        .map(|(_, way_back)| [start].into_iter().chain(way_back).collect())
+        .map(|(_, way_back)| [start].into_iter().chain(way_back).map(|node| node.index() as u32).collect())
 }
 
 #[cfg(test)]

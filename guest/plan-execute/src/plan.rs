@@ -3,6 +3,7 @@
 use crate::error::PlanError;
 use plan_guest_support::text;
 use serde::Serialize;
+use std::fmt;
 
 /// The most steps of a plan; at least one is needed.
 pub const MAX_STEPS: usize = 50;
@@ -166,9 +167,13 @@ impl Plan {
 }
 
 /// What is wrong with a title that is used as it stands, or nothing. `what` names it in the sentence.
-pub(crate) fn title_fault(what: &str, title: &str) -> Option<String> {
+pub(crate) fn title_fault(what: impl fmt::Display, title: &str) -> Option<String> {
     if text::is_blank(title) {
         return Some(format!("{what} is blank and must hold 1-{MAX_TITLE} characters"));
+    }
+    // A text never has more code units than bytes.
+    if title.len() <= MAX_TITLE {
+        return None;
     }
     let units = text::utf16_len(title);
     (units > MAX_TITLE).then(|| format!("{what} has {units} UTF-16 code units and may have at most {MAX_TITLE}"))

@@ -12,6 +12,7 @@ use plan_guest_support::{
     loose_object,
     payload::{Encoding, decode},
 };
+use std::fmt;
 
 #[derive(Default)]
 struct SavedPlan {
@@ -75,7 +76,7 @@ fn step(id: u32, count: usize, saved: Loose<SavedStep>) -> Result<Step, String> 
         Some(Loose::Value(Integer(found))) => return Err(format!("step {id} has the id {found}")),
         other => return Err(format!("the id of step {id} must be {id}, not {}", came(other))),
     }
-    let title = title(&format!("the title of step {id}"), saved.title)?;
+    let title = title(format_args!("the title of step {id}"), saved.title)?;
     let status = match saved.status {
         Some(Loose::Value(name)) => {
             Status::from_name(&name).ok_or_else(|| format!("step {id} has the unknown status {}", Found::Text(name)))?
@@ -114,7 +115,7 @@ fn prerequisites(id: u32, count: usize, items: Vec<Loose<Integer>>) -> Result<Ve
     Ok(list)
 }
 
-fn title(what: &str, title: Option<Loose<String>>) -> Result<String, String> {
+fn title(what: impl fmt::Display + Copy, title: Option<Loose<String>>) -> Result<String, String> {
     match title {
         Some(Loose::Value(title)) => match title_fault(what, &title) {
             Some(fault) => Err(fault),

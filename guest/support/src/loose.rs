@@ -5,7 +5,7 @@
 //! stored: depth, size and duplicate keys of foreign data cost nothing (of duplicate keys the last counts, as in JavaScript).
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use std::{fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt, marker::PhantomData};
 
 /// A value of the type that was hoped for, or what came in its place.
 #[derive(Debug, Clone, PartialEq)]
@@ -180,6 +180,29 @@ impl<T, const MAX: usize> FromIterator<T> for Items<T, MAX> {
     }
 }
 
+/// The key of an object: where the input allows it, without a copy.
+#[derive(Debug)]
+pub struct Key<'de>(pub Cow<'de, str>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = Key<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+            fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(key)))
+            }
+            fn visit_str<E>(self, key: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(key.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
 /// Names of keys that an object should not have: the first few of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnknownKeys(Vec<String>);
@@ -188,9 +211,9 @@ impl UnknownKeys {
     const MOST: usize = 8;
 
     /// Notes one more key, unless enough are noted.
-    pub fn push(&mut self, key: String) {
-        if self.0.len() < Self::MOST && !self.0.contains(&key) {
-            self.0.push(crate::text::excerpt(&key, 40).into_owned());
+    pub fn push(&mut self, key: &str) {
+        if self.0.len() < Self::MOST && !self.0.iter().any(|known| known == key) {
+            self.0.push(crate::text::excerpt(key, 40).into_owned());
         }
     }
 
@@ -210,12 +233,12 @@ macro_rules! loose_object {
         impl<'de> $crate::loose::Pick<'de> for $type {
             fn object<A: serde::de::MapAccess<'de>>(mut object: A) -> Result<$crate::loose::Loose<Self>, A::Error> {
                 let mut this = Self::default();
-                while let Some(key) = object.next_key::<String>()? {
-                    match key.as_str() {
+                while let Some($crate::loose::Key(key)) = object.next_key()? {
+                    match &*key {
                         $($key => this.$field = Some(object.next_value()?),)*
                         _ => {
                             object.next_value::<serde::de::IgnoredAny>()?;
-                            this.unknown.push(key);
+                            this.unknown.push(&key);
                         }
                     }
                 }

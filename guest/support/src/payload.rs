@@ -41,7 +41,10 @@ pub fn encode<T: Serialize>(encoding: Encoding, value: &T) -> Vec<u8> {
 /// The bytes hold no value, more than one, or one of another type.
 pub fn decode<T: DeserializeOwned>(encoding: Encoding, bytes: &[u8]) -> Result<T, Malformed> {
     match encoding {
-        Encoding::Json => decode_json(&String::from_utf8_lossy(bytes)),
+        Encoding::Json => match std::str::from_utf8(bytes) {
+            Ok(json) => decode_json(json),
+            Err(_) => decode_json(&String::from_utf8_lossy(bytes)),
+        },
         Encoding::Cbor => {
             let mut rest = bytes;
             let unreadable = |e: &dyn std::fmt::Display| Malformed(format!("not readable as CBOR ({e})"));

@@ -37,6 +37,9 @@ pub fn excerpt(text: &str, limit: usize) -> Cow<'_, str> {
 /// refuses the whole text. Everything else stays byte for byte, so the result parses exactly where the text would parse
 /// in JavaScript.
 pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
+    if !json.contains('\\') {
+        return Cow::Borrowed(json);
+    }
     let bytes = json.as_bytes();
     let mut out: Option<String> = None;
     let mut copied = 0;

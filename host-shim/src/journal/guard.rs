@@ -1,6 +1,8 @@
 //! What stands around every journal: time limits, the check of a position, and the latch after a write of unknown outcome.
 
-use super::{AppendError, Appended, Durability, Encoding, Entry, Journal, Opening, Payload, Position, ReadError};
+use super::{
+    AppendError, Appended, CheckedPayload, Durability, Encoding, Entry, Journal, Opening, Payload, Position, ReadError,
+};
 use crate::Limits;
 use std::{
     future::Future,
@@ -63,23 +65,43 @@ impl Guard {
             }
         }
         let position = in_time(self.operation, self.journal.position()).await?;
-        let mut state = self.state();
-        if state.latched.is_none() {
-            state.known = position.clone();
-        }
+        self.note(&position);
         Ok(position)
     }
 
     /// Does the session still stand at `at`? In the order session, branch, latch.
     pub(crate) async fn check(&self, at: &Position) -> Result<(), ReadError> {
         let position = self.position().await?;
-        if position.opening != at.opening {
+        self.compare(&position, at)
+    }
+
+    fn compare(&self, found: &Position, at: &Position) -> Result<(), ReadError> {
+        if found.opening != at.opening {
             return Err(ReadError::SessionChanged);
         }
-        if position.leaf != at.leaf {
+        if found.leaf != at.leaf {
             return Err(ReadError::BranchChanged);
         }
         self.check_latch(at.opening)
+    }
+
+    /// Remembers where the session was found. What is found after a write of unknown outcome does not count.
+    fn note(&self, position: &Position) {
+        let mut state = self.state();
+        if state.latched.is_none() {
+            state.known = position.clone();
+        }
+    }
+
+    /// [`check`](Guard::check), then [`latest`](Guard::latest), with one look at the storage where the journal can.
+    pub(crate) async fn check_latest(&self, at: &Position, custom_type: &str) -> Result<Option<Entry>, ReadError> {
+        if self.is_latched() {
+            self.check(at).await?;
+        }
+        let (position, entry) = in_time(self.operation, self.journal.position_and_latest(at, custom_type)).await?;
+        self.note(&position);
+        self.compare(&position, at)?;
+        entry.map(|entry| self.check_size(entry)).transpose()
     }
 
     pub(crate) async fn latest(&self, at: &Position, custom_type: &str) -> Result<Option<Entry>, ReadError> {
@@ -100,9 +122,9 @@ impl Guard {
         page.into_iter().map(|entry| self.check_size(entry)).collect()
     }
 
-    /// Appends. The write goes on when this future is dropped or out of time; then this opening is latched. `saved` is told
-    /// of a success in any case, before anybody can look at the session again; `begun`, that from now on the outcome may be
-    /// unknown.
+    /// Appends, where the session still stands at `at`: the journal checks that in the same step. The write goes on when this
+    /// future is dropped or out of time; then this opening is latched. `saved` is told of a success in any case, before
+    /// anybody can look at the session again; `begun`, that from now on the outcome may be unknown.
     pub(crate) async fn append(
         self: &Arc<Self>,
         at: &Position,
@@ -111,11 +133,14 @@ impl Guard {
         begun: impl FnOnce() + Send,
         saved: impl FnOnce(&Payload, &Appended) + Send + 'static,
     ) -> Result<Appended, AppendError> {
-        self.check_latch(at.opening)?;
-        if payload.bytes.len() > self.payload {
-            return Err(AppendError::TooLarge(self.payload.try_into().unwrap_or(u32::MAX)));
-        }
-        payload.check()?;
+        let payload = match self.check_payload(payload) {
+            Ok(payload) if !self.is_latched() => payload,
+            // Session, branch and latch come before the payload.
+            checked => {
+                self.check(at).await?;
+                checked?
+            }
+        };
         let waited = timeout(self.operation, Arc::clone(&self.writing).lock_owned()).await;
         let Ok(writing) = waited else {
             return Err(AppendError::Unavailable(format!(
@@ -137,7 +162,7 @@ impl Guard {
                         state.known.leaf = Some(appended.id.as_str().into());
                     }
                 }
-                saved(&payload, appended);
+                saved(payload.as_payload(), appended);
             }
             drop(writing);
             result
@@ -195,6 +220,17 @@ impl Guard {
             change.await.unwrap_or_else(|e| Err(ReadError::Other(format!("the journal broke down: {e}"))))
         })
         .await
+    }
+
+    fn check_payload(&self, payload: Payload) -> Result<CheckedPayload, AppendError> {
+        if payload.bytes.len() > self.payload {
+            return Err(AppendError::TooLarge(self.payload.try_into().unwrap_or(u32::MAX)));
+        }
+        payload.check()
+    }
+
+    fn is_latched(&self) -> bool {
+        self.state().latched.is_some()
     }
 
     fn check_latch(&self, opening: Opening) -> Result<(), ReadError> {

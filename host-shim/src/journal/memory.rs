@@ -1,8 +1,8 @@
 //! A journal in memory: for tests, and for runtimes that keep no sessions.
 
 use super::{
-    AppendError, Appended, Durability, Encoding, Entry, Journal, Opening, PAGE_BYTES, Payload, Position, ReadError,
-    Tree, now_ms,
+    AppendError, Appended, CheckedPayload, Durability, Encoding, Entry, Journal, Opening, PAGE_BYTES, Payload,
+    Position, ReadError, Tree, now_ms,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
@@ -135,8 +135,12 @@ impl Journal for Memory {
         Ok(page)
     }
 
-    async fn append(&self, at: &Position, custom_type: &str, payload: &Payload) -> Result<Appended, AppendError> {
-        payload.check()?;
+    async fn append(
+        &self,
+        at: &Position,
+        custom_type: &str,
+        payload: &CheckedPayload,
+    ) -> Result<Appended, AppendError> {
         let mut session = self.lock();
         if at.opening != session.position.opening {
             return Err(AppendError::SessionChanged);
@@ -145,7 +149,7 @@ impl Journal for Memory {
             return Err(AppendError::BranchChanged);
         }
         let timestamp_ms = now_ms();
-        let id = session.push(Some(custom_type), payload.clone(), timestamp_ms);
+        let id = session.push(Some(custom_type), payload.as_payload().clone(), timestamp_ms);
         Ok(Appended { id, timestamp_ms, durability: Durability::Memory })
     }
 

@@ -25,7 +25,7 @@ mod tree;
 
 pub(crate) use guard::Guard;
 pub use memory::Memory;
-pub use payload::{Encoding, Payload};
+pub use payload::{CheckedPayload, Encoding, Payload};
 pub use tree::{ParentCycle, Tree};
 
 use std::{
@@ -210,6 +210,22 @@ pub trait Journal: Send + Sync + 'static {
     /// [`ReadError::SessionChanged`] where `at` is of another opening; [`ReadError::Unavailable`] or [`ReadError::Other`].
     async fn latest(&self, at: &Position, custom_type: &str) -> Result<Option<Entry>, ReadError>;
 
+    /// Where the session stands, and the newest entry of this type on the branch that ends at `at` if that is still the place
+    /// (none otherwise). A call begins with it; a journal that can answer both with one look at the storage should.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`position`](Journal::position) and [`latest`](Journal::latest).
+    async fn position_and_latest(
+        &self,
+        at: &Position,
+        custom_type: &str,
+    ) -> Result<(Position, Option<Entry>), ReadError> {
+        let position = self.position().await?;
+        let entry = if position == *at { self.latest(at, custom_type).await? } else { None };
+        Ok((position, entry))
+    }
+
     /// Entries of this type on the branch that ends at `at`, newest first, older than the entry `before` where one is given.
     /// At most `limit` of them (0 counts as 1) and about 1 MiB, and none only at the end.
     ///
@@ -232,7 +248,8 @@ pub trait Journal: Send + Sync + 'static {
     /// # Errors
     ///
     /// Any but `ReopenRequired` and `Denied`. Only after [`AppendError::Failed`] may something have been kept.
-    async fn append(&self, at: &Position, custom_type: &str, payload: &Payload) -> Result<Appended, AppendError>;
+    async fn append(&self, at: &Position, custom_type: &str, payload: &CheckedPayload)
+    -> Result<Appended, AppendError>;
 
     /// Moves the leaf to this entry, or before the first. Nothing is written until the next append.
     ///

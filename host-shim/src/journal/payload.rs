@@ -29,27 +29,51 @@ impl Payload {
         Payload { encoding: Encoding::Json, bytes: text.into().into_bytes() }
     }
 
-    /// Is it exactly one value of the JSON data model in its encoding, at most 128 levels deep?
+    /// Is it exactly one value of the JSON data model in its encoding, at most 128 levels deep? JSON comes out as one line,
+    /// whatever the bytes held.
     ///
     /// # Errors
     ///
     /// [`AppendError::InvalidPayload`], with the reason.
-    pub fn check(&self) -> Result<(), AppendError> {
-        match self.encoding {
-            Encoding::Json => self.as_json().map(|_| ()),
-            Encoding::Cbor => check_cbor(&self.bytes),
-        }
+    pub fn check(self) -> Result<CheckedPayload, AppendError> {
+        let bytes = match self.encoding {
+            Encoding::Json => {
+                let mut line = Vec::with_capacity(self.bytes.len());
+                let mut value = serde_json::Deserializer::from_slice(&self.bytes);
+                serde_transcode::transcode(&mut value, &mut serde_json::Serializer::new(&mut line))
+                    .and_then(|()| value.end())
+                    .map_err(|e| {
+                        AppendError::InvalidPayload(format!("the payload is not exactly one JSON value ({e})"))
+                    })?;
+                line
+            }
+            Encoding::Cbor => {
+                check_cbor(&self.bytes)?;
+                self.bytes
+            }
+        };
+        Ok(CheckedPayload(Payload { encoding: self.encoding, bytes }))
+    }
+}
+
+/// A payload that was [checked](Payload::check): exactly one value, and as JSON one line. A journal needs not look at it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedPayload(Payload);
+
+impl CheckedPayload {
+    /// The payload.
+    pub fn as_payload(&self) -> &Payload {
+        &self.0
     }
 
-    /// The value, parsed out of JSON. Written again it is one line, whatever the bytes held.
+    /// The text of the value, on one line.
     ///
     /// # Errors
     ///
-    /// [`AppendError::InvalidPayload`]: CBOR, or as in [`Payload::check`].
-    pub fn as_json(&self) -> Result<serde_json::Value, AppendError> {
-        match self.encoding {
-            Encoding::Json => serde_json::from_slice(&self.bytes)
-                .map_err(|e| AppendError::InvalidPayload(format!("the payload is not exactly one JSON value ({e})"))),
+    /// [`AppendError::InvalidPayload`] where it is CBOR.
+    pub fn as_json(&self) -> Result<&str, AppendError> {
+        match self.0.encoding {
+            Encoding::Json => Ok(str::from_utf8(&self.0.bytes).expect("JSON that was written out here is UTF-8")),
             Encoding::Cbor => {
                 Err(AppendError::InvalidPayload("this journal takes payloads in JSON, not in CBOR".into()))
             }
@@ -121,7 +145,11 @@ mod tests {
             ("nul", false),
             ("1e999", false),
         ] {
-            assert_eq!(Payload::json(text).check().is_ok(), valid, "{text}");
+            let checked = Payload::json(text).check();
+            assert_eq!(checked.is_ok(), valid, "{text}");
+            if let Ok(checked) = checked {
+                assert!(!checked.as_json().unwrap().contains('\n'), "{text}");
+            }
         }
         assert!(Payload { encoding: Encoding::Json, bytes: b"\"\xff\"".to_vec() }.check().is_err());
     }
@@ -148,7 +176,8 @@ mod tests {
             (b"\xa1\x01\x01", false),
         ] {
             let payload = Payload { encoding: Encoding::Cbor, bytes: bytes.to_vec() };
-            assert_eq!(payload.check().is_ok(), valid, "{bytes:x?}: {:?}", payload.check());
+            let checked = payload.check();
+            assert_eq!(checked.is_ok(), valid, "{bytes:x?}: {checked:?}");
         }
     }
 }

@@ -59,7 +59,7 @@ impl Attached {
         let grants = Arc::new(grants.resolve(&plugin.info().custom_types));
         let attached = Attached { session, plugin, config, grants };
         // A configuration that is refused is refused now, not at the first call.
-        attached.run(None, None, |_| Box::pin(async { Ok(()) })).await?;
+        attached.run(None, None, Some(&attached.config), |_| Box::pin(async { Ok(()) })).await?;
         Ok(attached)
     }
 
@@ -88,26 +88,23 @@ impl Attached {
             return Err(self.limit(Limit::Arguments(limits.arguments)));
         }
         let (tool, arguments, result) = (tool.to_owned(), arguments.to_owned(), limits.result);
-        self.enqueue(move |running| {
-            Box::pin(async move {
-                let tools = running.tools()?;
-                let on = running.branch()?;
-                let answer = tools.call_call_tool(&mut running.store, on, &tool, &arguments).await?;
-                match answer {
-                    Ok(done) if done.text.len() > result || done.details.len() > result => {
-                        Err(running.reach(Limit::Result(result)))
-                    }
-                    Ok(done) => Ok(Ok(done)),
-                    Err(error) => Ok(Err(ToolError {
-                        code: shorten(&error.code, 256),
-                        message: shorten(&error.message, result),
-                        // Half of a JSON text is none.
-                        data: error.data.filter(|data| data.len() <= result),
-                    })),
-                }
-            })
-        })
-        .await
+        self.enqueue(move |running| Box::pin(call_tool(running, tool, arguments, result))).await
+    }
+
+    /// Runs a tool at once, past the queue and without configuring the instance: what one call costs, for benchmarks. Calls
+    /// that are made so at the same time get into each other's way.
+    ///
+    /// # Errors
+    ///
+    /// As [`Attached::call`].
+    #[cfg(feature = "testing")]
+    pub async fn call_alone(&self, tool: &str, arguments: &str) -> Result<Result<ToolResult, ToolError>, Error> {
+        let result = self.plugin.0.host.limits().result;
+        let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
+        let turn = self.session.queue.join();
+        turn.take_position(&self.session.guard).await;
+        let access = Some(self.access(&turn));
+        self.run(None, access, None, |running| Box::pin(call_tool(running, tool, arguments, result))).await
     }
 
     /// Queues the call of a tool and waits for its answer.
@@ -163,14 +160,7 @@ impl Attached {
             // Whoever queued the call goes on first.
             tokio::task::yield_now().await;
             turn.wait().await;
-            let access = Access {
-                guard: Arc::clone(&self.session.guard),
-                queue: Arc::clone(&self.session.queue),
-                handle: Arc::clone(&turn.handle),
-                grants: Arc::clone(&self.grants),
-                plugin: Arc::clone(&self.plugin.0.name),
-            };
-            self.run(Some(waits), Some(access), work).await
+            self.run(Some(waits), Some(self.access(&turn)), Some(&self.config), work).await
         };
         let result = tokio::select! {
             result = run => Some(result),
@@ -184,19 +174,55 @@ impl Attached {
         }
     }
 
-    /// Runs one call, after the plugin took its configuration.
+    /// What a call may reach.
+    fn access(&self, turn: &Turn) -> Access {
+        Access {
+            guard: Arc::clone(&self.session.guard),
+            queue: Arc::clone(&self.session.queue),
+            handle: Arc::clone(&turn.handle),
+            grants: Arc::clone(&self.grants),
+            plugin: Arc::clone(&self.plugin.0.name),
+        }
+    }
+
+    /// Runs one call, after the plugin took its configuration, where one is given.
     async fn run<T: Send>(
         &self,
         waits: Option<OwnedSemaphorePermit>,
         access: Option<Access>,
+        config: Option<&str>,
         work: impl for<'a> FnOnce(&'a mut Running) -> Work<'a, T> + Send,
     ) -> Result<T, Error> {
         let PluginState { host, loaded, name, .. } = &*self.plugin.0;
         let call = Call { host, loaded, name, encoding: self.session.guard.preferred_encoding(), access };
-        call.run(waits, Some(&self.config), work).await
+        call.run(waits, config, work).await
     }
 
     fn limit(&self, limit: Limit) -> Error {
         Error::Limit { plugin: self.plugin.0.name.to_string(), limit, kept: Kept::default() }
+    }
+}
+
+/// Calls a tool on an instance. `result`: the most bytes of what it answers.
+async fn call_tool(
+    running: &mut Running<'_>,
+    tool: String,
+    arguments: String,
+    result: usize,
+) -> wasmtime::Result<Result<ToolResult, ToolError>> {
+    let tools = running.tools()?;
+    let on = running.branch()?;
+    let answer = tools.call_call_tool(&mut running.store, on, &tool, &arguments).await?;
+    match answer {
+        Ok(done) if done.text.len() > result || done.details.len() > result => {
+            Err(running.reach(Limit::Result(result)))
+        }
+        Ok(done) => Ok(Ok(done)),
+        Err(error) => Ok(Err(ToolError {
+            code: shorten(&error.code, 256),
+            message: shorten(&error.message, result),
+            // Half of a JSON text is none.
+            data: error.data.filter(|data| data.len() <= result),
+        })),
     }
 }

@@ -39,6 +39,9 @@ pub struct BranchHandle {
     checked: bool,
 }
 
+/// Is it the first operation of its call?
+struct First(bool);
+
 /// What a call may reach.
 #[derive(Clone)]
 pub(crate) struct Access {
@@ -110,25 +113,19 @@ impl CallState {
         result
     }
 
-    /// Reads, after the check that comes with the first operation.
+    /// Reads. The first operation of a call looks whether the session still stands where the call was queued.
     async fn read<T, F: Future<Output = Result<T, ReadError>>>(
         &mut self,
         branch: &Resource<BranchHandle>,
         custom_type: &str,
-        read: impl FnOnce(Arc<Guard>, Position) -> F,
+        read: impl FnOnce(Arc<Guard>, Position, First) -> F,
     ) -> wasmtime::Result<Result<T, ReadError>> {
         let (access, checked) = match self.begin(branch, custom_type)? {
             Ok(begun) => begun,
             Err(error) => return Ok(Err(error)),
         };
         let result = self
-            .outside(async {
-                let position = match checked {
-                    true => access.handle.position(),
-                    false => access.handle.check(&access.guard).await?,
-                };
-                read(Arc::clone(&access.guard), position).await
-            })
+            .outside(async { read(Arc::clone(&access.guard), access.handle.known()?, First(!checked)).await })
             .await;
         if result.is_ok() {
             self.table.get_mut(branch)?.checked = true;
@@ -198,7 +195,12 @@ impl wit::HostBranch for CallState {
         custom_type: String,
     ) -> wasmtime::Result<Result<Option<wit::Entry>, wit::ReadError>> {
         let ty = custom_type.clone();
-        let read = |guard: Arc<Guard>, at| async move { guard.latest(&at, &ty).await };
+        let read = |guard: Arc<Guard>, at, First(first)| async move {
+            match first {
+                true => guard.check_latest(&at, &ty).await,
+                false => guard.latest(&at, &ty).await,
+            }
+        };
         let entry = self.read(&branch, &custom_type, read).await?;
         Ok(entry.map(|entry| entry.map(Into::into)).map_err(Into::into))
     }
@@ -215,7 +217,12 @@ impl wit::HostBranch for CallState {
             return Ok(Err(ReadError::NotFound(format!("no entry has an id of more than {MAX_NAME} bytes")).into()));
         }
         let ty = custom_type.clone();
-        let read = |guard: Arc<Guard>, at| async move { guard.entries(&at, &ty, before.as_deref(), limit).await };
+        let read = |guard: Arc<Guard>, at, First(first)| async move {
+            if first {
+                guard.check(&at).await?;
+            }
+            guard.entries(&at, &ty, before.as_deref(), limit).await
+        };
         let entries = self.read(&branch, &custom_type, read).await?;
         Ok(entries.map(|page| page.into_iter().map(Into::into).collect()).map_err(Into::into))
     }
@@ -239,7 +246,7 @@ impl wit::HostBranch for CallState {
         let unknown = lock(&kept).unknown;
         let result = self
             .outside(async {
-                let position = access.handle.check(&access.guard).await?;
+                let position = access.handle.known()?;
                 let saved = access.queue.saver(&position, &custom_type, &access.plugin, access.guard.durability());
                 let begun = || lock(&kept).unknown = true;
                 access.guard.append(&position, &custom_type, payload, begun, saved).await

@@ -168,15 +168,17 @@ impl Handle {
         }
     }
 
-    /// Does the session still stand there?
-    pub(crate) async fn check(&self, guard: &Guard) -> Result<Position, ReadError> {
-        let position = match &*self.place() {
-            Place::Known(position) => position.clone(),
-            Place::Unknown(_, error) => return Err(error.clone()),
+    /// The same, for an operation of the call.
+    ///
+    /// # Errors
+    ///
+    /// What the journal answered when the call was queued.
+    pub(crate) fn known(&self) -> Result<Position, ReadError> {
+        match &*self.place() {
+            Place::Known(position) => Ok(position.clone()),
+            Place::Unknown(_, error) => Err(error.clone()),
             Place::Asked(_) => unreachable!("a call runs once its position was asked for"),
-        };
-        guard.check(&position).await?;
-        Ok(position)
+        }
     }
 
     fn carry(&self, moved: &Move) {

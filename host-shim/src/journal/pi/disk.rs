@@ -6,6 +6,10 @@ use std::{
     io::{self, Seek, Write},
 };
 
+/// How much is set aside at once for later appends, in bytes.
+#[cfg(target_os = "linux")]
+const AHEAD: u64 = 64 * 1024;
+
 /// One open file. Everything blocks.
 pub(super) trait Disk {
     /// Its length in bytes.
@@ -39,8 +43,19 @@ impl Disk for File {
             fs::{FallocateFlags, fallocate},
             io::Errno,
         };
+        use std::os::unix::fs::MetadataExt;
         file_size::check(offset + len)?;
-        let reserved = rustix::io::retry_on_intr(|| fallocate(self, FallocateFlags::KEEP_SIZE, offset, len));
+        // Each reservation is a change that the next sync writes out as well, so it is made for several appends at once. What
+        // was set aside before, by whomever, shows in the number of blocks. Where that misleads, the write shows it.
+        if self.metadata()?.blocks().saturating_mul(512) >= offset + len {
+            return Ok(());
+        }
+        let reserve = |len| rustix::io::retry_on_intr(|| fallocate(self, FallocateFlags::KEEP_SIZE, offset, len));
+        let ahead = len.max(AHEAD);
+        let reserved = match file_size::check(offset + ahead).map(|()| reserve(ahead)) {
+            Err(_) | Ok(Err(Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => reserve(len),
+            Ok(reserved) => reserved,
+        };
         match reserved {
             // Not every file system can; then the write shows whether there is room.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) | Ok(()) => Ok(()),

@@ -266,6 +266,25 @@ impl Loaded {
         Ok(GoneOn::Same)
     }
 
+    /// Takes whole lines that were just written to the file behind its first `size` bytes, without reading them again. Answers
+    /// false, and takes nothing, where they do not follow what was taken so far.
+    pub(super) fn take_written(&mut self, path: &Path, size: u64, mut bytes: Vec<u8>) -> Result<bool, OpenError> {
+        if size != self.end {
+            return Ok(false);
+        }
+        let mut start = size;
+        if self.open_line {
+            // The first byte ended it.
+            bytes.remove(0);
+            start += 1;
+        }
+        let Ok(text) = String::from_utf8(bytes) else { return Ok(false) };
+        self.open_line = false;
+        self.end = start;
+        self.take(&mut Lines::of(text, start)).map_err(|e| e.at(path, self.lines))?;
+        Ok(true)
+    }
+
     /// Takes all further lines. A last line without a line feed is taken where it can be read; otherwise it is read again
     /// next time.
     fn take(&mut self, lines: &mut Lines) -> Result<(), LineError> {

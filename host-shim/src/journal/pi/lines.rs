@@ -82,10 +82,13 @@ impl Piece {
 impl Lines {
     /// The lines from `offset` on.
     pub(super) fn new(file: &File, offset: u64) -> io::Result<Lines> {
-        let long = file.metadata()?.len().saturating_sub(offset) >= LONG;
+        let left = file.metadata()?.len().saturating_sub(offset);
+        let long = left >= LONG;
         let mut file = file.try_clone()?;
         file.seek(SeekFrom::Start(offset))?;
-        let mut reader = Reader { file, rest: Vec::new() };
+        // Enough for all that is left of a short file.
+        let rest = Vec::with_capacity(usize::try_from(left + 1).map_or(PIECE, |left| left.min(PIECE)));
+        let mut reader = Reader { file, rest };
         let source = if long {
             let (pieces, source) = sync_channel(AHEAD);
             thread::Builder::new().name("plan-execute reader".into()).spawn(move || {
@@ -103,6 +106,11 @@ impl Lines {
             Source::Here(reader)
         };
         Ok(Lines { source, piece: Piece::Bytes(Vec::new()), start: 0, at: offset, last_ended: true })
+    }
+
+    /// Lines that stand at `offset` and need not be read.
+    pub(super) fn of(text: String, offset: u64) -> Lines {
+        Lines { source: Source::Over, piece: Piece::Text(text), start: 0, at: offset, last_ended: true }
     }
 
     /// Is so much left that other threads can help?

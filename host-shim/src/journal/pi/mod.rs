@@ -25,8 +25,8 @@ mod write;
 pub use file::{Damage, OpenError};
 
 use super::{
-    AppendError, Appended, Durability, Encoding, Entry, Journal, Opening, PAGE_BYTES, ParentCycle, Payload, Position,
-    ReadError,
+    AppendError, Appended, CheckedPayload, Durability, Encoding, Entry, Journal, Opening, PAGE_BYTES, ParentCycle,
+    Payload, Position, ReadError,
 };
 use disk::Disk as _;
 use file::{Found, GoneOn, Loaded, load, load_from, open_regular};
@@ -34,7 +34,6 @@ use header::{NewSession, iso};
 use jiff::Timestamp;
 use lease::Lease;
 use line::Content;
-use serde::Serialize;
 use std::{
     fs::{self, File, TryLockError},
     io,
@@ -188,6 +187,15 @@ impl Journal for PiSession {
         self.run(move |inner| inner.latest(&at, &custom_type)).await
     }
 
+    async fn position_and_latest(
+        &self,
+        at: &Position,
+        custom_type: &str,
+    ) -> Result<(Position, Option<Entry>), ReadError> {
+        let (at, custom_type) = (at.clone(), custom_type.to_owned());
+        self.run(move |inner| inner.position_and_latest(&at, &custom_type)).await
+    }
+
     async fn entries(
         &self,
         at: &Position,
@@ -199,9 +207,14 @@ impl Journal for PiSession {
         self.run(move |inner| inner.entries(&at, &custom_type, before.as_deref(), limit)).await
     }
 
-    async fn append(&self, at: &Position, custom_type: &str, payload: &Payload) -> Result<Appended, AppendError> {
-        // Written out again as one line, so that no payload can forge an entry.
-        let data = payload.as_json()?;
+    async fn append(
+        &self,
+        at: &Position,
+        custom_type: &str,
+        payload: &CheckedPayload,
+    ) -> Result<Appended, AppendError> {
+        // It was written out anew as one line, so no payload can forge an entry.
+        let data = payload.as_json()?.to_owned();
         let (at, custom_type) = (at.clone(), custom_type.to_owned());
         self.run(move |inner| inner.append(&at, &custom_type, &data)).await
     }
@@ -271,13 +284,20 @@ impl Inner {
 
     /// Reads on, and returns where that led.
     fn look(&self) -> Result<MutexGuard<'_, State>, ReadError> {
+        Ok(self.look_into()?.0)
+    }
+
+    /// The same, with the file, where there is one.
+    fn look_into(&self) -> Result<(MutexGuard<'_, State>, Option<File>), ReadError> {
         let mut state = self.state();
         match open_regular(&self.path, false) {
-            Ok(file) => self.read_on(&mut state, &file)?,
-            Err(OpenError::Missing(_)) if matches!(&*state, State::New { .. }) => {}
-            Err(error) => return Err(unusable(error)),
+            Ok(file) => {
+                self.read_on(&mut state, &file)?;
+                Ok((state, Some(file)))
+            }
+            Err(OpenError::Missing(_)) if matches!(&*state, State::New { .. }) => Ok((state, None)),
+            Err(error) => Err(unusable(error)),
         }
-        Ok(state)
     }
 
     /// Takes what the file holds by now.
@@ -297,11 +317,29 @@ impl Inner {
     }
 
     fn latest(&self, at: &Position, custom_type: &str) -> Result<Option<Entry>, ReadError> {
-        let mut state = self.state();
+        self.latest_in(&mut self.state(), None, at, custom_type)
+    }
+
+    fn position_and_latest(&self, at: &Position, custom_type: &str) -> Result<(Position, Option<Entry>), ReadError> {
+        let (mut state, file) = self.look_into()?;
+        let position = state.position()?;
+        let entry = if position == *at { self.latest_in(&mut state, file.as_ref(), at, custom_type)? } else { None };
+        Ok((position, entry))
+    }
+
+    /// `file`: what was just read on in; without it, the file is opened.
+    fn latest_in(
+        &self,
+        state: &mut State,
+        file: Option<&File>,
+        at: &Position,
+        custom_type: &str,
+    ) -> Result<Option<Entry>, ReadError> {
         let Some((loaded, leaf)) = state.at(at)? else { return Ok(None) };
-        match loaded.tree.latest(leaf, custom_type).map_err(circle)? {
-            Some(node) => self.entry(loaded, &self.open_for(loaded)?, node, custom_type).map(Some),
-            None => Ok(None),
+        match (loaded.tree.latest(leaf, custom_type).map_err(circle)?, file) {
+            (Some(node), Some(file)) => self.entry(loaded, file, node, custom_type).map(Some),
+            (Some(node), None) => self.entry(loaded, &self.open_for(loaded)?, node, custom_type).map(Some),
+            (None, _) => Ok(None),
         }
     }
 
@@ -412,7 +450,7 @@ impl Inner {
     }
 
     /// The steps of an append, as the project's design lists them.
-    fn append(&self, at: &Position, custom_type: &str, data: &serde_json::Value) -> Result<Appended, AppendError> {
+    fn append(&self, at: &Position, custom_type: &str, data: &str) -> Result<Appended, AppendError> {
         let mut state = self.state();
         if at.opening != state.opening() {
             return Err(AppendError::SessionChanged);
@@ -463,7 +501,7 @@ impl Inner {
         made: bool,
         at: &Position,
         custom_type: &str,
-        data: &serde_json::Value,
+        data: &str,
     ) -> Result<Appended, AppendError> {
         let unavailable = |what: &str, error: io::Error| {
             AppendError::Unavailable(format!("the session file {} {what} ({error})", self.path.display()))
@@ -507,25 +545,39 @@ impl Inner {
             Outcome::Unknown(reason) => return Err(AppendError::Failed(reason)),
         }
         // Written to a file that no longer has this name, it would be lost.
-        let named = fs::metadata(&self.path);
-        if !named.is_ok_and(|named| file::Identity::of(&named) == file::Identity::of(&opened)) {
+        let named = fs::metadata(&self.path).ok();
+        let Some(named) = named.filter(|named| file::Identity::of(named) == file::Identity::of(&opened)) else {
             return Err(AppendError::Failed("the session file was replaced while it was written to".into()));
-        }
+        };
         if made && let Err(error) = sync_folder(&self.path) {
             return Err(AppendError::Failed(format!(
                 "the folder of the new session file could not be synced ({error})"
             )));
         }
-        self.take_own(state, file, &id)?;
+        let alone = named.len() == size + bytes.len() as u64;
+        self.take_own(state, file, &id, alone.then_some((size, bytes)))?;
         Ok(Appended { id, timestamp_ms, durability: Durability::Stored })
     }
 
-    /// Reads the entry that was just written, as everything else is read. The opening stays the same, also where there was
+    /// Takes the entry that was just written, as everything else is taken. The opening stays the same, also where there was
     /// nothing before it. What others wrote behind it moves the leaf, as ever.
-    fn take_own(&self, state: &mut State, file: &File, id: &str) -> Result<(), AppendError> {
+    ///
+    /// `written`: where nothing stands behind it, the length of the file before and the bytes, so that they need not be read.
+    fn take_own(
+        &self,
+        state: &mut State,
+        file: &File,
+        id: &str,
+        written: Option<(u64, Vec<u8>)>,
+    ) -> Result<(), AppendError> {
         let failed = |reason: String| {
             AppendError::Failed(format!("the entry was written, but the file cannot be read on ({reason})"))
         };
+        if let (State::Loaded(loaded), Some((size, bytes))) = (&mut *state, written)
+            && loaded.take_written(&self.path, size, bytes).map_err(|error| failed(error.to_string()))?
+        {
+            return Ok(());
+        }
         let first = match state {
             State::New { opening, .. } => Some(*opening),
             State::Loaded(_) => None,
@@ -589,22 +641,17 @@ fn unusable(error: OpenError) -> ReadError {
     }
 }
 
-/// An entry's line, with its line feed. Keys in the order in which Pi writes them.
-fn entry_line(custom_type: &str, data: &serde_json::Value, id: &str, parent: Option<&str>, now: Timestamp) -> Vec<u8> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct EntryLine<'a> {
-        r#type: &'a str,
-        custom_type: &'a str,
-        data: &'a serde_json::Value,
-        id: &'a str,
-        parent_id: Option<&'a str>,
-        timestamp: String,
-    }
-    let line = EntryLine { r#type: "custom", custom_type, data, id, parent_id: parent, timestamp: iso(now) };
-    let mut bytes = serde_json::to_vec(&line).expect("plain data");
-    bytes.push(b'\n');
-    bytes
+/// An entry's line, with its line feed. Keys in the order in which Pi writes them. `data` is JSON on one line.
+fn entry_line(custom_type: &str, data: &str, id: &str, parent: Option<&str>, now: Timestamp) -> Vec<u8> {
+    let json = |text: &str| serde_json::Value::from(text).to_string();
+    format!(
+        "{{\"type\":\"custom\",\"customType\":{},\"data\":{data},\"id\":{},\"parentId\":{},\"timestamp\":{}}}\n",
+        json(custom_type),
+        json(id),
+        parent.map_or("null".into(), json),
+        json(&iso(now)),
+    )
+    .into_bytes()
 }
 
 /// A new entry id as Pi makes it: eight characters of a random UUID, a whole one when a hundred were taken.
