@@ -59,8 +59,8 @@
 //!
 //! # Features
 //!
-//! Without default features this crate is the library alone. `cli` adds the command `plan-execute`, `testing` what
-//! tests and benchmarks need.
+//! Without default features this crate is the library alone. `cli` adds the command `plan-execute`, `mcp` its
+//! server for clients of the Model Context Protocol, `testing` what tests and benchmarks need.
 //!
 //! Everything runs on tokio: a runtime with all drivers must be there wherever a future of this crate is polled.
 

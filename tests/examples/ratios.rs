@@ -88,7 +88,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     row("the component", format!("{} KiB", bytes / 1024), String::new(), String::new(), "under 400 KiB");
     for entries in [10, 10_000, 1_000_000] {
         let ours = us(&format!("plan_get/pi_{entries}"))?;
-        let theirs = javascript[entries.to_string()].as_f64().ok_or("a figure of the JavaScript run is missing")?;
+        let theirs = figure(&javascript["judge"][entries.to_string()])?;
         row(
             &format!("`plan_get` on a session file of {entries} entries against plain JavaScript on Pi's own manager"),
             format!("{ours:.1} µs"),
@@ -97,7 +97,42 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "",
         );
     }
+    for entries in [10, 10_000, 1_000_000] {
+        let figures = &javascript["package"][entries.to_string()];
+        let (ours, plain) = (figure(&figures["component"])?, figure(&figures["plain"])?);
+        let target = if entries == 10 { "at most 1.5 ×, and flat" } else { "" };
+        row(
+            &format!(
+                "`plan_get` of the npm package in Pi at {entries} entries against the same tool in plain JavaScript"
+            ),
+            format!("{ours:.1} µs"),
+            format!("{plain:.1} µs"),
+            ratio(ours, plain),
+            target,
+        );
+    }
+    // The server's call reads the session file, like the one beside it.
+    let (served, alone) = (figure(&javascript["mcp"]["call"])?, us("plan_get/pi_10")?);
+    row(
+        "`plan_get` over MCP against the same call without the server",
+        format!("{served:.1} µs"),
+        format!("{alone:.1} µs"),
+        format!("{:.0} µs more", served - alone),
+        "under 150 µs more",
+    );
+    row(
+        "from starting the MCP server to its first list of tools",
+        format!("{:.1} ms", figure(&javascript["mcp"]["start"])?),
+        String::new(),
+        String::new(),
+        "under 50 ms",
+    );
     Ok(())
+}
+
+/// A figure of the JavaScript run.
+fn figure(value: &Value) -> Result<f64, Box<dyn std::error::Error>> {
+    Ok(value.as_f64().ok_or("a figure of the JavaScript run is missing")?)
 }
 
 fn target() -> PathBuf {

@@ -3,6 +3,8 @@
 mod call;
 mod demo;
 mod log;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod setup;
 mod show;
 mod terminal;
@@ -44,6 +46,9 @@ enum Command {
     Log(log::Log),
     /// List the tools.
     Tools(tools::Tools),
+    /// Serve the tools to a client of the Model Context Protocol.
+    #[cfg(feature = "mcp")]
+    Mcp(mcp::Mcp),
     /// Walk through a plan, a refusal, a branch and a reopening in a temporary session.
     Demo(demo::Demo),
     /// Print the completions of a shell.
@@ -98,6 +103,8 @@ pub(crate) fn main() -> ExitCode {
             Command::Show(show) => show.run().await,
             Command::Log(log) => log.run().await,
             Command::Tools(tools) => tools.run().await,
+            #[cfg(feature = "mcp")]
+            Command::Mcp(mcp) => mcp.run().await,
             Command::Demo(demo) => demo.run().await,
             Command::Completions { shell } => completions(shell),
             Command::Manual => manual(),

@@ -29,9 +29,18 @@ pub(super) struct ComponentOption {
 }
 
 impl ComponentOption {
-    /// Loads it.
+    /// Loads it for the one call that this process makes.
     pub(super) async fn load(&self) -> Result<Plugin, Failure> {
-        let host = host()?;
+        self.load_into(host(false)?).await
+    }
+
+    /// Loads it for a process that goes on.
+    #[cfg(feature = "mcp")]
+    pub(super) async fn load_for_many_calls(&self) -> Result<Plugin, Failure> {
+        self.load_into(host(true)?).await
+    }
+
+    async fn load_into(&self, host: Host) -> Result<Plugin, Failure> {
         match &self.component {
             None => Ok(host.load(components::PLAN_EXECUTE).await?),
             Some(file) => {
@@ -42,9 +51,9 @@ impl ComponentOption {
     }
 }
 
-fn host() -> Result<Host, Failure> {
-    // One call needs one instance: no pool.
-    let mut builder = Host::builder().pooling(false);
+/// `pooling`: one call needs one instance and no pool of them.
+fn host(pooling: bool) -> Result<Host, Failure> {
+    let mut builder = Host::builder().pooling(pooling);
     if let Ok(folders) = etcetera::choose_base_strategy() {
         builder = builder.cache(folders.cache_dir().join("plan-execute"));
     }

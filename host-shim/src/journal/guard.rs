@@ -229,6 +229,11 @@ impl Guard {
         payload.check()
     }
 
+    /// Why nothing may be done in this opening any more, if that is so.
+    pub(crate) fn latched(&self) -> Option<String> {
+        self.state().latched.clone()
+    }
+
     fn is_latched(&self) -> bool {
         self.state().latched.is_some()
     }

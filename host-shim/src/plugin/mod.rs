@@ -253,6 +253,12 @@ impl Session {
         self.guard.reopen().await
     }
 
+    /// Why every call of this opening is answered with `reopen-required`: a write whose outcome is unknown. `None` where
+    /// there was none since the session was [opened again](Session::reopen).
+    pub fn reopen_required(&self) -> Option<String> {
+        self.guard.latched()
+    }
+
     /// Hears of each entry that a plugin saves from now on.
     pub fn subscribe(&self) -> Subscription {
         Subscription(self.queue.subscribe())
