@@ -5,6 +5,7 @@
 mod cases;
 mod component;
 mod failures;
+mod journals;
 mod limits;
 mod model;
 mod pi_fixtures;
