@@ -5,7 +5,9 @@ use plan_execute_host::journal::{
     Encoding, Memory,
     conformance::{Storage, check},
     pi::PiSession,
+    sql::{Database, SqlSession},
 };
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
 
 struct InMemory(Encoding);
@@ -40,4 +42,44 @@ async fn memory() {
 #[tokio::test]
 async fn session_files() {
     check(&InFiles(tempfile::tempdir().unwrap())).await;
+}
+
+/// Sessions in one database, with names that count up.
+struct InDatabase {
+    database: Database,
+    made: AtomicUsize,
+}
+
+impl InDatabase {
+    async fn open(url: &str) -> InDatabase {
+        InDatabase { database: Database::open(url, true).await.unwrap(), made: AtomicUsize::new(0) }
+    }
+}
+
+#[async_trait]
+impl Storage for InDatabase {
+    type Journal = SqlSession;
+    async fn create(&self) -> SqlSession {
+        let name = format!("{}-{}", std::process::id(), self.made.fetch_add(1, Ordering::Relaxed));
+        self.database.create(&name).await.unwrap()
+    }
+    async fn open_again(&self, journal: &SqlSession) -> Option<SqlSession> {
+        Some(journal.database().session(journal.name()).await.unwrap())
+    }
+}
+
+#[tokio::test]
+async fn sqlite() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("plans.db").display());
+    check(&InDatabase::open(&url).await).await;
+}
+
+/// `.ci/run` starts a server and names it; without one there is nothing to run on.
+#[tokio::test]
+async fn postgresql() {
+    match std::env::var("PLAN_EXECUTE_POSTGRES") {
+        Ok(url) => check(&InDatabase::open(&url).await).await,
+        Err(_) => eprintln!("skipped: PLAN_EXECUTE_POSTGRES names no server"),
+    }
 }

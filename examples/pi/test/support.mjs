@@ -19,8 +19,15 @@ export const draft = {
 export const plan = (title = "Saved", status = "pending") => ({ title, steps: [{ id: 1, title: "Only", status }] });
 export const user = (text) => ({ role: "user", content: text, timestamp: 1767323045000 });
 
+const made = [];
+// Pi writes to its folder after a test has ended.
+process.on("exit", () => {
+	for (const dir of made) fs.rmSync(dir, { recursive: true, force: true });
+});
+
 export function folder(t) {
 	const dir = fs.mkdtempSync(path.join(os.tmpdir(), "plan-execute-pi-"));
+	made.push(dir);
 	t.after(() => fs.rmSync(dir, { recursive: true, force: true }));
 	return dir;
 }

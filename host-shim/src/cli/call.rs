@@ -6,7 +6,10 @@ use super::{
     terminal::{visible, warn, warn_as},
 };
 use clap::Args;
-use std::io::{self, Read, Write};
+use std::{
+    io::{self, Read, Write},
+    sync::Arc,
+};
 
 /// Arguments of the command.
 #[derive(Args)]
@@ -46,13 +49,13 @@ impl Call {
             true => self.session.open_or_create().await?,
             false => self.session.open().await?,
         };
-        let answer = attach(&plugin, &session).await?.call(&self.tool, &arguments).await?;
+        let answer = attach(&plugin, Arc::clone(&session.journal)).await?.call(&self.tool, &arguments).await?;
         match answer {
             Ok(result) => {
                 warn(&damage(&session))?;
-                if self.create && session.path() != self.session.path() {
+                if let Some(path) = self.session.made_elsewhere(&session).filter(|_| self.create) {
                     // In a folder, the user cannot know the name.
-                    warn_as("session", &[session.path().display().to_string()])?;
+                    warn_as("session", &[path.display().to_string()])?;
                 }
                 let mut stdout = io::stdout().lock();
                 let text = visible(&result.text, &stdout);

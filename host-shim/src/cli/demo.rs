@@ -69,7 +69,7 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     async fn start(plugin: &'a Plugin, folder: &Path) -> Result<Walk<'a>, Failure> {
         let session = PiSession::open_or_create(folder).await.map_err(|e| Failure::Host(e.to_string()))?;
-        let tools = attach(plugin, &session).await?;
+        let tools = attach(plugin, session.clone()).await?;
         print(&format!("Session: {}", session.path().display()))?;
         Ok(Walk { plugin, file: session.path().into(), session, tools })
     }
@@ -100,7 +100,7 @@ impl<'a> Walk<'a> {
     async fn reopen(&mut self) -> Result<(), Failure> {
         print("> (open the file again)")?;
         self.session = PiSession::open(&self.file).await.map_err(|e| Failure::Host(e.to_string()))?;
-        self.tools = attach(self.plugin, &self.session).await?;
+        self.tools = attach(self.plugin, self.session.clone()).await?;
         Ok(())
     }
 }

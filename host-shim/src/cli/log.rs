@@ -61,8 +61,8 @@ impl Log {
     pub(super) async fn run(self) -> Result<(), Failure> {
         let (session, tools) = open(&self.component, &self.session).await?;
         let unavailable = |error: ReadError| Failure::Host(error.to_string());
-        let at = session.position().await.map_err(unavailable)?;
-        let mut entries = entries(&session, &at).await.map_err(unavailable)?;
+        let at = session.journal.position().await.map_err(unavailable)?;
+        let mut entries = entries(&session.journal, &at).await.map_err(unavailable)?;
         entries.reverse();
         let mut revisions: Vec<Revision> = Vec::new();
         for entry in entries {

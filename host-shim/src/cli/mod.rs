@@ -5,6 +5,8 @@ mod demo;
 mod log;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "sql")]
+mod sessions;
 mod setup;
 mod show;
 mod terminal;
@@ -44,6 +46,9 @@ enum Command {
     Show(show::Show),
     /// List every revision of the plan on the branch.
     Log(log::Log),
+    /// List the sessions in a database.
+    #[cfg(feature = "sql")]
+    Sessions(sessions::Sessions),
     /// List the tools.
     Tools(tools::Tools),
     /// Serve the tools to a client of the Model Context Protocol.
@@ -102,6 +107,8 @@ pub(crate) fn main() -> ExitCode {
             Command::Call(call) => call.run().await,
             Command::Show(show) => show.run().await,
             Command::Log(log) => log.run().await,
+            #[cfg(feature = "sql")]
+            Command::Sessions(sessions) => sessions.run().await,
             Command::Tools(tools) => tools.run().await,
             #[cfg(feature = "mcp")]
             Command::Mcp(mcp) => mcp.run().await,

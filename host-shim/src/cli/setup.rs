@@ -12,9 +12,11 @@ use plan_execute_host::{
 };
 use std::{
     env,
+    ffi::{OsStr, OsString},
     fs::File,
     io::Read,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// The hidden command that compiles a component which nobody vouches for.
@@ -79,56 +81,114 @@ fn read_component(file: &Path, limits: &Limits) -> Result<Vec<u8>, String> {
 /// Which session to work on.
 #[derive(Args)]
 pub(super) struct SessionOption {
-    /// The session file of the Pi coding agent.
-    #[arg(long, value_name = "FILE")]
-    session: PathBuf,
+    /// The session: a session file of the Pi coding agent, or a session in a database, as sqlite:FILE#NAME or
+    /// postgres://USER@HOST/DATABASE#NAME.
+    #[arg(long, value_name = "SESSION")]
+    session: OsString,
     /// Stand on this entry instead of the newest one.
     #[arg(long, value_name = "ID")]
     leaf: Option<String>,
 }
 
-impl SessionOption {
-    /// What was named: a file, or a folder to make one in.
-    pub(super) fn path(&self) -> &Path {
-        &self.session
-    }
+/// The session that a command works on.
+#[derive(Clone)]
+pub(super) struct Opened {
+    pub(super) journal: Arc<dyn Journal>,
+    /// The session file, where it is one.
+    file: Option<PiSession>,
+}
 
+impl SessionOption {
     /// Opens it and moves to the leaf.
-    pub(super) async fn open(&self) -> Result<PiSession, Failure> {
-        self.stand(PiSession::open(&self.session).await).await
+    pub(super) async fn open(&self) -> Result<Opened, Failure> {
+        self.find(false).await
     }
 
     /// Opens or makes it, and moves to the leaf.
-    pub(super) async fn open_or_create(&self) -> Result<PiSession, Failure> {
-        self.stand(PiSession::open_or_create(&self.session).await).await
+    pub(super) async fn open_or_create(&self) -> Result<Opened, Failure> {
+        self.find(true).await
     }
 
-    async fn stand(&self, opened: Result<PiSession, OpenError>) -> Result<PiSession, Failure> {
-        let session = opened.map_err(|error| match error {
-            OpenError::Missing(_) | OpenError::Folder(_) => Failure::Host(format!("{error} (--create)")),
-            error => Failure::Host(error.to_string()),
-        })?;
+    async fn find(&self, create: bool) -> Result<Opened, Failure> {
+        let opened = match database(&self.session) {
+            Some(address) => Opened { journal: session_in_database(address, create).await?, file: None },
+            None => {
+                let file = session_file(Path::new(&self.session), create).await?;
+                Opened { journal: Arc::new(file.clone()), file: Some(file) }
+            }
+        };
         if let Some(leaf) = &self.leaf {
-            session.branch(Some(leaf)).await.map_err(|e| Failure::Host(e.to_string()))?;
+            opened.journal.branch(Some(leaf)).await.map_err(|e| Failure::Host(e.to_string()))?;
         }
-        Ok(session)
+        Ok(opened)
+    }
+
+    /// Where the session is, when that is another place than the user named: a new file in a folder.
+    pub(super) fn made_elsewhere<'a>(&self, opened: &'a Opened) -> Option<&'a Path> {
+        opened.file.as_ref().map(PiSession::path).filter(|path| *path != Path::new(&self.session))
     }
 }
 
+async fn session_file(path: &Path, create: bool) -> Result<PiSession, Failure> {
+    let opened = match create {
+        true => PiSession::open_or_create(path).await,
+        false => PiSession::open(path).await,
+    };
+    opened.map_err(|error| match error {
+        OpenError::Missing(_) | OpenError::Folder(_) => Failure::Host(format!("{error} (--create)")),
+        error => Failure::Host(error.to_string()),
+    })
+}
+
+/// The address of a database, where this is one.
+pub(super) fn database(session: &OsStr) -> Option<&str> {
+    let text = session.to_str()?;
+    ["sqlite:", "postgres:", "postgresql:"].iter().any(|scheme| text.starts_with(scheme)).then_some(text)
+}
+
+#[cfg(feature = "sql")]
+async fn session_in_database(address: &str, create: bool) -> Result<Arc<dyn Journal>, Failure> {
+    use plan_execute_host::journal::sql::{Database, SqlError};
+
+    let Some((url, name)) = address.rsplit_once('#').filter(|(_, name)| !name.is_empty()) else {
+        return Err(Failure::Usage(
+            "a database holds many sessions: name one behind its address, as in sqlite:plans.db#NAME".into(),
+        ));
+    };
+    let failed = |error: SqlError| match error {
+        SqlError::NoFile(_) | SqlError::NoSession(_) | SqlError::NoSchema => {
+            Failure::Host(format!("{error} (--create)"))
+        }
+        error => Failure::Host(error.to_string()),
+    };
+    let database = Database::open(url, create).await.map_err(failed)?;
+    let session = match database.session(name).await {
+        Err(SqlError::NoSession(_)) if create => match database.create(name).await {
+            // Someone else was faster.
+            Err(SqlError::NameTaken(_)) => database.session(name).await,
+            created => created,
+        },
+        found => found,
+    };
+    Ok(Arc::new(session.map_err(failed)?))
+}
+
+#[cfg(not(feature = "sql"))]
+async fn session_in_database(_: &str, _: bool) -> Result<Arc<dyn Journal>, Failure> {
+    Err(Failure::Usage("this program was built without databases: name a session file".into()))
+}
+
 /// Attaches a plugin to a session, without configuration, with the custom types that it declares.
-pub(super) async fn attach(plugin: &Plugin, session: &PiSession) -> Result<Attached, Failure> {
-    let session = plugin.host().open(session.clone()).await?;
+pub(super) async fn attach(plugin: &Plugin, journal: impl Journal) -> Result<Attached, Failure> {
+    let session = plugin.host().open(journal).await?;
     Ok(session.attach(plugin, "{}", Grants::Declared).await?)
 }
 
 /// Loads a component and attaches it to a session that is there.
-pub(super) async fn open(
-    component: &ComponentOption,
-    session: &SessionOption,
-) -> Result<(PiSession, Attached), Failure> {
+pub(super) async fn open(component: &ComponentOption, session: &SessionOption) -> Result<(Opened, Attached), Failure> {
     let plugin = component.load().await?;
     let session = session.open().await?;
-    let tools = attach(&plugin, &session).await?;
+    let tools = attach(&plugin, Arc::clone(&session.journal)).await?;
     Ok((session, tools))
 }
 
@@ -136,7 +196,8 @@ pub(super) async fn open(
 const NAMED: usize = 5;
 
 /// The lines of a session file that could not be read, a sentence for each.
-pub(super) fn damage(session: &PiSession) -> Vec<String> {
+pub(super) fn damage(session: &Opened) -> Vec<String> {
+    let Some(session) = &session.file else { return Vec::new() };
     let damage = session.damage();
     let file = session.path().display();
     let mut notes: Vec<String> = damage

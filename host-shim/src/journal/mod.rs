@@ -25,6 +25,8 @@ mod memory;
 mod names;
 mod payload;
 pub mod pi;
+#[cfg(feature = "sql")]
+pub mod sql;
 mod tree;
 
 pub(crate) use guard::Guard;
@@ -268,6 +270,52 @@ pub trait Journal: Send + Sync + 'static {
     ///
     /// [`ReadError::Unavailable`] or [`ReadError::Other`].
     async fn reopen(&self) -> Result<Position, ReadError>;
+}
+
+#[async_trait::async_trait]
+impl<J: Journal + ?Sized> Journal for Arc<J> {
+    fn durability(&self) -> Durability {
+        (**self).durability()
+    }
+    fn preferred_encoding(&self) -> Encoding {
+        (**self).preferred_encoding()
+    }
+    async fn position(&self) -> Result<Position, ReadError> {
+        (**self).position().await
+    }
+    async fn latest(&self, at: &Position, custom_type: &str) -> Result<Option<Entry>, ReadError> {
+        (**self).latest(at, custom_type).await
+    }
+    async fn position_and_latest(
+        &self,
+        at: &Position,
+        custom_type: &str,
+    ) -> Result<(Position, Option<Entry>), ReadError> {
+        (**self).position_and_latest(at, custom_type).await
+    }
+    async fn entries(
+        &self,
+        at: &Position,
+        custom_type: &str,
+        before: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Entry>, ReadError> {
+        (**self).entries(at, custom_type, before, limit).await
+    }
+    async fn append(
+        &self,
+        at: &Position,
+        custom_type: &str,
+        payload: &CheckedPayload,
+    ) -> Result<Appended, AppendError> {
+        (**self).append(at, custom_type, payload).await
+    }
+    async fn branch(&self, entry: Option<&str>) -> Result<Position, ReadError> {
+        (**self).branch(entry).await
+    }
+    async fn reopen(&self) -> Result<Position, ReadError> {
+        (**self).reopen().await
+    }
 }
 
 /// About how many bytes of payloads one page of entries holds.

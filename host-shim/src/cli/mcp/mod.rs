@@ -11,6 +11,7 @@ use super::{
 use clap::Args;
 use rmcp::{ServiceExt, service::ServerInitializeError, transport::stdio_pipes};
 use server::Server;
+use std::sync::Arc;
 use transport::Lines;
 
 /// Arguments of the command.
@@ -40,7 +41,7 @@ impl Mcp {
             false => self.session.open().await?,
         };
         warn(&damage(&session))?;
-        let server = Server::new(attach(&plugin, &session).await?);
+        let server = Server::new(attach(&plugin, Arc::clone(&session.journal)).await?);
         let (input, output) = stdio_pipes();
         match server.serve(Lines::new(input, output)).await {
             Ok(running) => {

@@ -1,0 +1,237 @@
+//! An append: one transaction, and what is known when its end was not heard.
+
+use super::{Database, SqlSession, State, encoding, error::SqlError};
+use crate::journal::{AppendError, Appended, CheckedPayload, Durability, Encoding, Position, now_ms};
+use sqlx::{AnyConnection, Connection, Row};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How often a transaction that collided with others is tried again.
+const ATTEMPTS: usize = 10;
+/// How long finding out what became of an entry may take.
+const SETTLE: Duration = Duration::from_secs(4);
+
+/// Why a transaction did not end well.
+enum Fault {
+    /// Nothing was written, for certain.
+    Refused(AppendError),
+    /// It collided with another one and may be tried again.
+    Collided(sqlx::Error),
+    /// The answer to COMMIT was lost.
+    Unknown(sqlx::Error),
+}
+
+impl SqlSession {
+    pub(super) async fn append_entry(&self, at: &Position, new: New<'_>) -> Result<Appended, AppendError> {
+        let _writing = self.inner.gate.lock().await;
+        let state = self.inner.state().clone();
+        if at.opening != state.opening {
+            return Err(AppendError::SessionChanged);
+        }
+        if at.leaf != state.leaf {
+            return Err(AppendError::BranchChanged);
+        }
+        let mut attempt = 0;
+        let place = loop {
+            attempt += 1;
+            match self.transaction(&state, &new).await {
+                Ok(place) => break Some(place),
+                Err(Fault::Refused(error)) => return Err(error),
+                Err(Fault::Collided(_)) if attempt < ATTEMPTS => {
+                    tokio::time::sleep(Duration::from_millis(1 << attempt.min(6))).await;
+                }
+                Err(Fault::Collided(error)) => {
+                    let reason = format!("the database was busy with other transactions ({error})");
+                    return Err(AppendError::Unavailable(reason));
+                }
+                Err(Fault::Unknown(error)) => {
+                    self.settle(&state, &new.id, error).await?;
+                    break None;
+                }
+            }
+        };
+        let mut held = self.inner.state();
+        // Others may have been seen meanwhile; then the leaf has moved on already.
+        if held.opening == state.opening && held.entries <= state.entries + 1 {
+            *held = State { leaf: Some(new.id.as_str().into()), entries: state.entries + 1, tip: place, ..state };
+        }
+        Ok(Appended { id: new.id, timestamp_ms: new.timestamp_ms, durability: Durability::Stored })
+    }
+
+    /// Returns the line and place of the new entry.
+    async fn transaction(&self, state: &State, new: &New<'_>) -> Result<(i64, i64), Fault> {
+        let mut connection = self.inner.database.pool.acquire().await.map_err(before_commit)?;
+        let mut transaction = connection.begin().await.map_err(before_commit)?;
+        let session_id = self.inner.session_id.to_string();
+        let count = sqlx::query(
+            "UPDATE plan_execute_sessions SET entries = entries + 1, newest = $3 WHERE id = $1 AND entries = $2",
+        )
+        .bind(session_id.clone())
+        .bind(state.entries)
+        .bind(new.id.clone());
+        // The row is ours from here on.
+        if count.execute(&mut *transaction).await.map_err(before_commit)?.rows_affected() == 0 {
+            let there = super::revision(&mut transaction, &session_id).await.map_err(before_commit)?;
+            return Err(Fault::Refused(match there {
+                Some(_) => AppendError::BranchChanged,
+                None => super::gone().into(),
+            }));
+        }
+        let (line, place) = match state.tip {
+            Some((line, place)) => (line, place + 1),
+            None => find_place(&mut transaction, &session_id, state.leaf.as_deref()).await.map_err(before_commit)?,
+        };
+        let insert = sqlx::query(
+            "INSERT INTO plan_execute_entries
+             (session_id, id, ordinal, parent, line, place, custom_type, timestamp_ms, encoding, payload)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        )
+        .bind(session_id)
+        .bind(new.id.clone())
+        .bind(state.entries)
+        .bind(state.leaf.as_deref().map(str::to_owned))
+        .bind(line)
+        .bind(place)
+        .bind(new.custom_type.map(str::to_owned))
+        .bind(i64::try_from(new.timestamp_ms).unwrap_or(i64::MAX))
+        .bind(new.encoding)
+        .bind(new.bytes.to_vec());
+        insert.execute(&mut *transaction).await.map_err(before_commit)?;
+        match transaction.commit().await {
+            Ok(()) => Ok((line, place)),
+            Err(error) => Err(at_commit(error)),
+        }
+    }
+
+    /// Finds out what became of an entry whose COMMIT was not answered.
+    async fn settle(&self, state: &State, id: &str, error: sqlx::Error) -> Result<(), AppendError> {
+        let unknown =
+            |why: &str| AppendError::Failed(format!("the answer to the commit was lost ({error}), and {why}"));
+        let look = async {
+            let mut connection = self.inner.database.connect().await?;
+            if connection.backend_name() == "SQLite" {
+                // Its file was being written by this very process.
+                return Ok(None);
+            }
+            if Database::identity(&mut connection).await != state.server {
+                return Ok(None);
+            }
+            let mut transaction = connection.begin().await?;
+            // Whoever holds the row has ended before this is answered.
+            let lock = sqlx::query("UPDATE plan_execute_sessions SET lines = lines WHERE id = $1");
+            lock.bind(self.inner.session_id.to_string()).execute(&mut *transaction).await?;
+            let find = sqlx::query("SELECT 1 AS found FROM plan_execute_entries WHERE session_id = $1 AND id = $2");
+            let find = find.bind(self.inner.session_id.to_string()).bind(id.to_owned());
+            let found = find.fetch_optional(&mut *transaction).await?.is_some();
+            transaction.rollback().await?;
+            Ok::<_, SqlError>(Some(found))
+        };
+        match tokio::time::timeout(SETTLE, look).await {
+            Ok(Ok(Some(true))) => Ok(()),
+            Ok(Ok(Some(false))) => Err(AppendError::Unavailable(format!(
+                "the connection to the database was lost before the entry was committed ({error})"
+            ))),
+            Ok(Ok(None)) => Err(unknown("the database cannot tell what became of it")),
+            Ok(Err(later)) => Err(unknown(&format!("{later}"))),
+            Err(_) => Err(unknown(&format!("the session was not free within {SETTLE:?}"))),
+        }
+    }
+}
+
+/// An entry that is about to be written.
+pub(super) struct New<'a> {
+    id: String,
+    timestamp_ms: u64,
+    custom_type: Option<&'a str>,
+    encoding: i64,
+    bytes: &'a [u8],
+}
+
+impl<'a> New<'a> {
+    /// One of a plugin.
+    pub(super) fn custom(custom_type: &'a str, payload: &'a CheckedPayload) -> New<'a> {
+        let payload = payload.as_payload();
+        let encoding = match payload.encoding {
+            Encoding::Json => encoding::JSON,
+            Encoding::Cbor => encoding::CBOR,
+        };
+        New { custom_type: Some(custom_type), encoding, ..New::own(&payload.bytes) }
+    }
+
+    /// One of the harness.
+    pub(super) fn own(bytes: &'a [u8]) -> New<'a> {
+        let id = Uuid::now_v7().to_string();
+        New { id, timestamp_ms: now_ms(), custom_type: None, encoding: encoding::OWN, bytes }
+    }
+}
+
+/// Where an entry below `leaf` stands: behind it, or on a new line.
+async fn find_place(
+    transaction: &mut AnyConnection,
+    session_id: &str,
+    leaf: Option<&str>,
+) -> Result<(i64, i64), sqlx::Error> {
+    let mut branching = None;
+    if let Some(leaf) = leaf {
+        let query = sqlx::query(
+            "SELECT l.line, l.place, MAX(e.place) AS last
+             FROM plan_execute_entries l
+             JOIN plan_execute_entries e ON e.session_id = l.session_id AND e.line = l.line
+             WHERE l.session_id = $1 AND l.id = $2
+             GROUP BY l.line, l.place",
+        );
+        let row = query.bind(session_id.to_owned()).bind(leaf.to_owned()).fetch_one(&mut *transaction).await?;
+        let (line, place, last): (i64, i64, i64) = (row.try_get("line")?, row.try_get("place")?, row.try_get("last")?);
+        if place == last {
+            return Ok((line, place + 1));
+        }
+        branching = Some((line, place));
+    }
+    let query = sqlx::query("UPDATE plan_execute_sessions SET lines = lines + 1 WHERE id = $1 RETURNING lines");
+    let new: i64 = query.bind(session_id.to_owned()).fetch_one(&mut *transaction).await?.try_get("lines")?;
+    if let Some((line, place)) = branching {
+        let own = sqlx::query(
+            "INSERT INTO plan_execute_inherited (session_id, line, custom_type, entry)
+             SELECT e.session_id, $2, e.custom_type, e.id FROM plan_execute_entries e
+             WHERE e.session_id = $1 AND e.line = $3 AND e.place <= $4 AND e.custom_type IS NOT NULL
+                 AND e.place = (SELECT MAX(n.place) FROM plan_execute_entries n WHERE n.session_id = e.session_id
+                     AND n.line = e.line AND n.custom_type = e.custom_type AND n.place <= $4)",
+        );
+        own.bind(session_id.to_owned()).bind(new).bind(line).bind(place).execute(&mut *transaction).await?;
+        let further = sqlx::query(
+            "INSERT INTO plan_execute_inherited (session_id, line, custom_type, entry)
+             SELECT i.session_id, $2, i.custom_type, i.entry FROM plan_execute_inherited i
+             WHERE i.session_id = $1 AND i.line = $3 AND NOT EXISTS (SELECT 1 FROM plan_execute_inherited n
+                 WHERE n.session_id = i.session_id AND n.line = $2 AND n.custom_type = i.custom_type)",
+        );
+        further.bind(session_id.to_owned()).bind(new).bind(line).execute(&mut *transaction).await?;
+    }
+    Ok((new, 0))
+}
+
+/// An error before COMMIT was sent: whatever it was, the transaction is not committed.
+fn before_commit(error: sqlx::Error) -> Fault {
+    if collided(&error) {
+        return Fault::Collided(error);
+    }
+    Fault::Refused(AppendError::Unavailable(format!("the database did not take the entry ({error})")))
+}
+
+fn at_commit(error: sqlx::Error) -> Fault {
+    if collided(&error) {
+        return Fault::Collided(error);
+    }
+    match &error {
+        // SQLite has no room: what it wrote of the transaction does not count.
+        sqlx::Error::Database(database) if database.code().as_deref() == Some("13") => {
+            Fault::Refused(AppendError::Unavailable(format!("the database has no room for the entry ({error})")))
+        }
+        _ => Fault::Unknown(error),
+    }
+}
+
+/// A serialisation failure or a deadlock: the database asks to try again. It has taken the transaction back.
+fn collided(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else { return false };
+    matches!(error.code().as_deref(), Some("40001" | "40P01"))
+}

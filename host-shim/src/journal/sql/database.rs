@@ -1,0 +1,277 @@
+//! A database, and the sessions in it.
+
+use super::{SqlSession, error::SqlError, schema};
+use crate::journal::now_ms;
+use sqlx::{
+    AnyConnection, AnyPool, Connection, Executor, Row,
+    any::{AnyConnectOptions, AnyPoolOptions},
+};
+use std::{path::Path, str::FromStr, time::Duration};
+use uuid::Uuid;
+
+/// How long reaching the database may take.
+const CONNECT: Duration = Duration::from_secs(5);
+/// The most connections that one database has open. Calls of one session take one.
+const MAX_CONNECTIONS: u32 = 8;
+
+/// A database of sessions: SQLite, or PostgreSQL and what speaks like it. Clones share their connections.
+#[derive(Clone)]
+pub struct Database {
+    pub(super) pool: AnyPool,
+    options: AnyConnectOptions,
+    /// The address, without the password.
+    address: String,
+}
+
+/// One session, as a list shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionSummary {
+    /// Its own id.
+    pub id: String,
+    /// The name that it is opened by.
+    pub name: String,
+    /// When it was made, in milliseconds since 1970 (UTC).
+    pub created_ms: u64,
+    /// How many entries it has.
+    pub entries: u64,
+}
+
+impl Database {
+    /// Opens the database at `url`: `sqlite:FILE`, or `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. With `create`, a file
+    /// that is missing is made, and so are the tables.
+    ///
+    /// # Errors
+    ///
+    /// [`SqlError`]
+    pub async fn open(url: &str, create: bool) -> Result<Database, SqlError> {
+        sqlx::any::install_default_drivers();
+        let address = without_password(url);
+        let database_url = url.to_owned();
+        let mut url = url.to_owned();
+        if url.starts_with("sqlite:") && create && !url.contains("mode=") {
+            url.push_str(if url.contains('?') { "&mode=rwc" } else { "?mode=rwc" });
+        }
+        let options = AnyConnectOptions::from_str(&url).map_err(|_| SqlError::Address(address.clone()))?;
+        let pool = AnyPoolOptions::new()
+            .max_connections(MAX_CONNECTIONS)
+            .acquire_timeout(CONNECT)
+            .after_connect(|connection, _| Box::pin(set_up(connection)))
+            .connect_lazy_with(options.clone());
+        if let Some(file) = sqlite_file(&database_url).filter(|file| !create && !file.exists()) {
+            return Err(SqlError::NoFile(file.into()));
+        }
+        let database = Database { pool, options, address };
+        let mut connection = database.connect().await?;
+        schema::prepare(&mut connection, create).await?;
+        if connection.backend_name() == "SQLite" {
+            // It stays so from now on. Only for a file of ours: another program's is left as it is.
+            connection.execute("PRAGMA journal_mode = WAL").await?;
+        }
+        // What goes wrong in closing it concerns nobody.
+        let _ = connection.close().await;
+        Ok(database)
+    }
+
+    /// A connection of its own, outside the pool.
+    pub(super) async fn connect(&self) -> Result<AnyConnection, SqlError> {
+        let unreachable = |reason: String| SqlError::Unreachable { address: self.address.clone(), reason };
+        let connect = async {
+            let mut connection = AnyConnection::connect_with(&self.options).await?;
+            set_up(&mut connection).await?;
+            Ok(connection)
+        };
+        match tokio::time::timeout(CONNECT, connect).await {
+            Ok(Ok(connection)) => Ok(connection),
+            Ok(Err(error)) => Err(unreachable(reason(error))),
+            Err(_) => Err(unreachable(format!("it did not answer within {CONNECT:?}"))),
+        }
+    }
+
+    /// The sessions, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`SqlError::Database`]
+    pub async fn sessions(&self) -> Result<Vec<SessionSummary>, SqlError> {
+        let query = sqlx::query(
+            "SELECT id, name, created_ms, entries FROM plan_execute_sessions ORDER BY created_ms DESC, name",
+        );
+        let rows = query.fetch_all(&self.pool).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(SessionSummary {
+                    id: row.try_get("id")?,
+                    name: row.try_get("name")?,
+                    created_ms: row.try_get::<i64, _>("created_ms")?.try_into().unwrap_or_default(),
+                    entries: row.try_get::<i64, _>("entries")?.try_into().unwrap_or_default(),
+                })
+            })
+            .collect()
+    }
+
+    /// Makes a session.
+    ///
+    /// # Errors
+    ///
+    /// [`SqlError::NameTaken`], [`SqlError::Database`]
+    pub async fn create(&self, name: &str) -> Result<SqlSession, SqlError> {
+        let query = sqlx::query(
+            "INSERT INTO plan_execute_sessions (id, name, created_ms, entries, lines, newest) VALUES ($1, $2, $3, 0, 0, NULL)",
+        )
+        .bind(Uuid::now_v7().to_string())
+        .bind(name)
+        .bind(now_ms() as i64);
+        match query.execute(&self.pool).await {
+            Ok(_) => self.session(name).await,
+            Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Err(SqlError::NameTaken(name.into())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens a session.
+    ///
+    /// # Errors
+    ///
+    /// [`SqlError::NoSession`], [`SqlError::Database`]
+    pub async fn session(&self, name: &str) -> Result<SqlSession, SqlError> {
+        let query = sqlx::query("SELECT id FROM plan_execute_sessions WHERE name = $1").bind(name);
+        let row = query.fetch_optional(&self.pool).await?.ok_or_else(|| SqlError::NoSession(name.into()))?;
+        SqlSession::open(self.clone(), name, row.try_get::<String, _>("id")?.into()).await
+    }
+
+    /// Makes a session out of the branch of another one that ends at `leaf`. Its entries keep their ids.
+    ///
+    /// # Errors
+    ///
+    /// [`SqlError::NameTaken`], [`SqlError::NoEntry`], [`SqlError::Database`]
+    pub async fn fork(&self, from: &SqlSession, leaf: &str, name: &str) -> Result<SqlSession, SqlError> {
+        let session_id = Uuid::now_v7().to_string();
+        let mut transaction = self.pool.begin().await?;
+        let insert = sqlx::query(
+            "INSERT INTO plan_execute_sessions (id, name, created_ms, entries, lines, newest) VALUES ($1, $2, $3, 0, 1, $4)",
+        )
+        .bind(session_id.clone())
+        .bind(name.to_owned())
+        .bind(now_ms() as i64)
+        .bind(leaf.to_owned());
+        match insert.execute(&mut *transaction).await {
+            Ok(_) => {}
+            Err(sqlx::Error::Database(error)) if error.is_unique_violation() => {
+                return Err(SqlError::NameTaken(name.into()));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        // The whole path stands on one line, so nothing is inherited.
+        let copy = sqlx::query(
+            "WITH RECURSIVE path (id, parent, depth) AS (
+                SELECT id, parent, CAST(0 AS BIGINT) FROM plan_execute_entries WHERE session_id = $1 AND id = $2
+                UNION ALL
+                SELECT e.id, e.parent, p.depth + 1 FROM path p
+                JOIN plan_execute_entries e ON e.session_id = $1 AND e.id = p.parent
+             )
+             INSERT INTO plan_execute_entries
+             (session_id, id, ordinal, parent, line, place, custom_type, timestamp_ms, encoding, payload)
+             SELECT $3, e.id, d.deepest - p.depth, e.parent, 1, d.deepest - p.depth,
+                 e.custom_type, e.timestamp_ms, e.encoding, e.payload
+             FROM path p
+             JOIN plan_execute_entries e ON e.session_id = $1 AND e.id = p.id
+             CROSS JOIN (SELECT MAX(depth) AS deepest FROM path) d",
+        )
+        .bind(from.session_id().to_owned())
+        .bind(leaf.to_owned())
+        .bind(session_id.clone());
+        let copied = copy.execute(&mut *transaction).await?.rows_affected();
+        if copied == 0 {
+            return Err(SqlError::NoEntry(leaf.into()));
+        }
+        let count = sqlx::query("UPDATE plan_execute_sessions SET entries = $2 WHERE id = $1");
+        count.bind(session_id).bind(copied as i64).execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        self.session(name).await
+    }
+
+    /// Takes a session away, with all its entries.
+    ///
+    /// # Errors
+    ///
+    /// [`SqlError::NoSession`], [`SqlError::Database`]
+    pub async fn delete(&self, name: &str) -> Result<(), SqlError> {
+        let query = sqlx::query("DELETE FROM plan_execute_sessions WHERE name = $1").bind(name);
+        match query.execute(&self.pool).await?.rows_affected() {
+            0 => Err(SqlError::NoSession(name.into())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Which server this is: another one, or the same after it took over from a failed one, has another text. `None` where
+    /// the database does not tell.
+    pub(super) async fn identity(connection: &mut AnyConnection) -> Option<String> {
+        if connection.backend_name() == "SQLite" {
+            return None;
+        }
+        let query = "SELECT CAST(s.system_identifier AS TEXT) || ' ' || CAST(c.timeline_id AS TEXT) AS identity
+             FROM pg_control_system() AS s, pg_control_checkpoint() AS c";
+        connection.fetch_one(query).await.ok()?.try_get("identity").ok()
+    }
+}
+
+/// What each connection needs.
+async fn set_up(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    if connection.backend_name() == "SQLite" {
+        connection.execute("PRAGMA busy_timeout = 5000").await?;
+        connection.execute("PRAGMA foreign_keys = ON").await?;
+        connection.execute("PRAGMA synchronous = FULL").await?;
+    } else {
+        // What was acknowledged must last, whatever the server's default is. Not every server knows the setting.
+        let weak = "SELECT set_config('synchronous_commit', 'on', false)
+             WHERE current_setting('synchronous_commit', true) IN ('off', 'local')";
+        let _ = connection.execute(weak).await;
+    }
+    Ok(())
+}
+
+/// The file of an SQLite database, where it is in one.
+fn sqlite_file(url: &str) -> Option<&Path> {
+    let file = url.strip_prefix("sqlite:")?;
+    let file = file.strip_prefix("//").unwrap_or(file);
+    let file = file.split('?').next().unwrap_or_default();
+    (!file.is_empty() && file != ":memory:").then(|| Path::new(file))
+}
+
+/// The reason that the user can do something about.
+fn reason(error: sqlx::Error) -> String {
+    match error {
+        sqlx::Error::Io(error) => error.to_string(),
+        sqlx::Error::Database(error) => error.message().to_owned(),
+        error => error.to_string(),
+    }
+}
+
+/// The address as it may be shown.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    // Whatever stands in the query may be a password as well.
+    let rest = rest.split('?').next().unwrap_or_default();
+    match rest.rsplit_once('@') {
+        None => format!("{scheme}://{rest}"),
+        Some((user, place)) => format!("{scheme}://{}@{place}", user.split(':').next().unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_address_shows_a_password() {
+        for (url, shown) in [
+            ("sqlite:plans.db", "sqlite:plans.db"),
+            ("postgres://a:secret@h:5432/d", "postgres://a@h:5432/d"),
+            ("postgres://a:se@cret@h/d", "postgres://a@h/d"),
+            ("postgres://h/d?user=a&password=secret", "postgres://h/d"),
+            ("postgres://a@h", "postgres://a@h"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! Sessions in an SQL database: SQLite for a host without a journal of its own, PostgreSQL for sessions that many host
+//! processes continue (feature `sql`).
+//!
+//! One code base and one schema serve both, in SQL that CockroachDB and YugabyteDB take too. Payloads of plugins are kept in
+//! CBOR; entries of the harness keep their bytes.
+//!
+//! # What an append is
+//!
+//! One transaction: it counts the session's row up where nobody else did since the session was last looked at, and so holds
+//! the row; then it inserts the entry. Where the answer to COMMIT is lost, the row is locked on a new connection, and then the
+//! entry is there or it is not. Only where that cannot be found out, the append has failed with unknown outcome.
+
+mod append;
+mod database;
+mod error;
+mod schema;
+
+pub use database::{Database, SessionSummary};
+pub use error::SqlError;
+
+use super::{
+    AppendError, Appended, CheckedPayload, Durability, Encoding, Entry, Journal, Opening, PAGE_BYTES, Payload,
+    Position, ReadError,
+};
+use sqlx::{AnyConnection, Row, any::AnyRow};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A session in a database. Clones are the same opening.
+#[derive(Clone)]
+pub struct SqlSession {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    database: Database,
+    name: String,
+    session_id: Arc<str>,
+    /// Appends of one opening wait for each other here.
+    gate: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+}
+
+/// Where the session stood when it was last looked at.
+#[derive(Clone)]
+struct State {
+    opening: Opening,
+    leaf: Option<Arc<str>>,
+    /// How many entries the session had.
+    entries: i64,
+    /// The line and place of the leaf, where it is the last one of its line.
+    tip: Option<(i64, i64)>,
+    /// Which server it was.
+    server: Option<String>,
+}
+
+impl SqlSession {
+    async fn open(database: Database, name: &str, session_id: Arc<str>) -> Result<SqlSession, SqlError> {
+        let state = State::load(&database, &session_id).await?;
+        let inner = Inner {
+            database,
+            name: name.into(),
+            session_id,
+            gate: tokio::sync::Mutex::default(),
+            state: Mutex::new(state),
+        };
+        Ok(SqlSession { inner: Arc::new(inner) })
+    }
+
+    /// The database that it is in.
+    pub fn database(&self) -> &Database {
+        &self.inner.database
+    }
+
+    /// The name that it was opened by.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// The session's own id.
+    pub fn session_id(&self) -> &str {
+        &self.inner.session_id
+    }
+
+    /// Appends an entry of the harness's own below the leaf and moves the leaf to it. Its bytes are kept as they are; no plugin
+    /// sees it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::append`]; [`AppendError::BranchChanged`] where the session does not stand at `at` any more.
+    pub async fn push(&self, at: &Position, bytes: &[u8]) -> Result<Appended, AppendError> {
+        self.append_entry(at, append::New::own(bytes)).await
+    }
+
+    /// Looks at the session's row.
+    async fn look(&self, connection: &mut AnyConnection) -> Result<Position, ReadError> {
+        let (entries, newest) =
+            revision(connection, &self.inner.session_id).await.map_err(unavailable)?.ok_or_else(gone)?;
+        let mut state = self.inner.state();
+        if state.entries != entries {
+            // Others appended, or an append of ours is about to say so.
+            *state = State { leaf: newest, entries, tip: None, ..state.clone() };
+        }
+        Ok(self.inner.position(&state))
+    }
+
+    async fn connection(&self) -> Result<sqlx::pool::PoolConnection<sqlx::Any>, ReadError> {
+        self.inner.database.pool.acquire().await.map_err(unavailable)
+    }
+
+    fn check_opening(&self, at: &Position) -> Result<(), ReadError> {
+        if at.opening == self.inner.state().opening { Ok(()) } else { Err(ReadError::SessionChanged) }
+    }
+}
+
+impl State {
+    async fn load(database: &Database, session_id: &str) -> Result<State, SqlError> {
+        let mut connection = database.pool.acquire().await?;
+        let found = revision(&mut connection, session_id).await?;
+        let (entries, leaf) = found.ok_or_else(|| SqlError::NoSession(session_id.into()))?;
+        let server = Database::identity(&mut connection).await;
+        Ok(State { opening: Opening::new(), leaf, entries, tip: None, server })
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn position(&self, state: &State) -> Position {
+        Position { session_id: Arc::clone(&self.session_id), opening: state.opening, leaf: state.leaf.clone() }
+    }
+}
+
+/// How many entries a session has, and the newest one.
+async fn revision(
+    connection: &mut AnyConnection,
+    session_id: &str,
+) -> Result<Option<(i64, Option<Arc<str>>)>, sqlx::Error> {
+    let query =
+        sqlx::query("SELECT entries, newest FROM plan_execute_sessions WHERE id = $1").bind(session_id.to_owned());
+    let Some(row) = query.fetch_optional(connection).await? else { return Ok(None) };
+    let newest: Option<String> = row.try_get("newest")?;
+    Ok(Some((row.try_get("entries")?, newest.map(Into::into))))
+}
+
+fn unavailable(error: sqlx::Error) -> ReadError {
+    ReadError::Unavailable(format!("the database did not answer ({error})"))
+}
+
+fn gone() -> ReadError {
+    ReadError::Other("the session is not in the database any more: open another one".into())
+}
+
+/// How payloads are marked in the table.
+mod encoding {
+    pub(super) const JSON: i64 = 0;
+    pub(super) const CBOR: i64 = 1;
+    /// Bytes of the harness, of which nothing is known here.
+    pub(super) const OWN: i64 = 2;
+}
+
+/// An entry out of a row with `id`, `timestamp_ms`, `encoding` and `payload`.
+fn entry(row: &AnyRow) -> Result<Entry, ReadError> {
+    let read = || -> Result<(Entry, i64), sqlx::Error> {
+        let encoding = row.try_get("encoding")?;
+        let bytes = row.try_get("payload")?;
+        let timestamp_ms = row.try_get::<Option<i64>, _>("timestamp_ms")?.and_then(|time| time.try_into().ok());
+        let payload = Payload { encoding: Encoding::Json, bytes };
+        Ok((Entry { id: row.try_get("id")?, timestamp_ms, payload }, encoding))
+    };
+    let (mut entry, encoding) = read().map_err(unavailable)?;
+    entry.payload.encoding = match encoding {
+        encoding::JSON => Encoding::Json,
+        encoding::CBOR => Encoding::Cbor,
+        _ => return Err(ReadError::Other(format!("the entry {} is in an unknown encoding", entry.id))),
+    };
+    Ok(entry)
+}
+
+/// The newest entry of a type on the branch of a leaf: on its own line, or else what that line inherits.
+const LATEST: &str = "SELECT id, timestamp_ms, encoding, payload FROM (
+        SELECT id, timestamp_ms, encoding, payload, 0 AS distance FROM (
+            SELECT e.id, e.timestamp_ms, e.encoding, e.payload
+            FROM plan_execute_entries l
+            JOIN plan_execute_entries e ON e.session_id = l.session_id AND e.line = l.line
+                AND e.custom_type = $3 AND e.place <= l.place
+            WHERE l.session_id = $1 AND l.id = $2
+            ORDER BY e.place DESC LIMIT 1
+        ) AS own
+        UNION ALL
+        SELECT e.id, e.timestamp_ms, e.encoding, e.payload, 1 AS distance
+        FROM plan_execute_entries l
+        JOIN plan_execute_inherited i ON i.session_id = l.session_id AND i.line = l.line AND i.custom_type = $3
+        JOIN plan_execute_entries e ON e.session_id = i.session_id AND e.id = i.entry
+        WHERE l.session_id = $1 AND l.id = $2
+    ) AS found ORDER BY distance LIMIT 1";
+
+/// Entries of a type on the line of an entry, from that one on towards the root.
+const ON_LINE: &str = "SELECT e.id, e.timestamp_ms, e.encoding, e.payload
+    FROM plan_execute_entries l
+    JOIN plan_execute_entries e ON e.session_id = l.session_id AND e.line = l.line
+        AND e.custom_type = $3 AND e.place <= l.place
+    WHERE l.session_id = $1 AND l.id = $2
+    ORDER BY e.place DESC LIMIT $4";
+
+/// What the line of an entry inherits for a type.
+const INHERITED: &str = "SELECT i.entry AS id
+    FROM plan_execute_entries l
+    JOIN plan_execute_inherited i ON i.session_id = l.session_id AND i.line = l.line AND i.custom_type = $3
+    WHERE l.session_id = $1 AND l.id = $2";
+
+/// The most entries that one statement of a page asks for: their payloads are in memory at once.
+const PAGE_STEP: usize = 8;
+
+impl SqlSession {
+    async fn latest_in(
+        &self,
+        connection: &mut AnyConnection,
+        leaf: Option<&str>,
+        custom_type: &str,
+    ) -> Result<Option<Entry>, ReadError> {
+        let Some(leaf) = leaf else { return Ok(None) };
+        let query = sqlx::query(LATEST).bind(self.inner.session_id.to_string()).bind(leaf.to_owned());
+        let row = query.bind(custom_type.to_owned()).fetch_optional(connection).await.map_err(unavailable)?;
+        row.as_ref().map(entry).transpose()
+    }
+
+    /// Up to `limit` entries of the type from `from` on, and where to go on: an entry whose line holds no more of them.
+    async fn line(
+        &self,
+        connection: &mut AnyConnection,
+        from: &str,
+        custom_type: &str,
+        limit: usize,
+    ) -> Result<Vec<Entry>, ReadError> {
+        let query = sqlx::query(ON_LINE).bind(self.inner.session_id.to_string()).bind(from.to_owned());
+        let query = query.bind(custom_type.to_owned()).bind(limit as i64);
+        let rows = query.fetch_all(connection).await.map_err(unavailable)?;
+        rows.iter().map(entry).collect()
+    }
+
+    async fn inherited(
+        &self,
+        connection: &mut AnyConnection,
+        from: &str,
+        custom_type: &str,
+    ) -> Result<Option<String>, ReadError> {
+        let query = sqlx::query(INHERITED).bind(self.inner.session_id.to_string()).bind(from.to_owned());
+        let row = query.bind(custom_type.to_owned()).fetch_optional(connection).await.map_err(unavailable)?;
+        row.map(|row| row.try_get("id").map_err(unavailable)).transpose()
+    }
+
+    /// The parent of an entry of this type on the branch of `leaf`.
+    async fn parent(
+        &self,
+        connection: &mut AnyConnection,
+        leaf: Option<&str>,
+        id: &str,
+        custom_type: &str,
+    ) -> Result<Option<String>, ReadError> {
+        let not_found =
+            || ReadError::NotFound(format!("there is no entry {id} of the type {custom_type} on this branch"));
+        let query = sqlx::query(
+            "SELECT parent, line, place FROM plan_execute_entries WHERE session_id = $1 AND id = $2 AND custom_type = $3",
+        );
+        let query = query.bind(self.inner.session_id.to_string()).bind(id.to_owned()).bind(custom_type.to_owned());
+        let row = query.fetch_optional(&mut *connection).await.map_err(unavailable)?.ok_or_else(not_found)?;
+        let (line, place): (i64, i64) =
+            (row.try_get("line").map_err(unavailable)?, row.try_get("place").map_err(unavailable)?);
+        // From line to line, until the one that it stands on.
+        let mut next = leaf.map(str::to_owned);
+        while let Some(from) = next {
+            let query = sqlx::query("SELECT line, place FROM plan_execute_entries WHERE session_id = $1 AND id = $2");
+            let query = query.bind(self.inner.session_id.to_string()).bind(from.clone());
+            let found = query.fetch_optional(&mut *connection).await.map_err(unavailable)?.ok_or_else(not_found)?;
+            let (at, to): (i64, i64) =
+                (found.try_get("line").map_err(unavailable)?, found.try_get("place").map_err(unavailable)?);
+            if at == line && place <= to {
+                return row.try_get("parent").map_err(unavailable);
+            }
+            next = self.inherited(connection, &from, custom_type).await?;
+        }
+        Err(not_found())
+    }
+}
+
+#[async_trait::async_trait]
+impl Journal for SqlSession {
+    fn durability(&self) -> Durability {
+        Durability::Stored
+    }
+
+    fn preferred_encoding(&self) -> Encoding {
+        Encoding::Cbor
+    }
+
+    async fn position(&self) -> Result<Position, ReadError> {
+        let mut connection = self.connection().await?;
+        self.look(&mut connection).await
+    }
+
+    async fn latest(&self, at: &Position, custom_type: &str) -> Result<Option<Entry>, ReadError> {
+        self.check_opening(at)?;
+        let mut connection = self.connection().await?;
+        self.latest_in(&mut connection, at.leaf.as_deref(), custom_type).await
+    }
+
+    async fn position_and_latest(
+        &self,
+        at: &Position,
+        custom_type: &str,
+    ) -> Result<(Position, Option<Entry>), ReadError> {
+        let mut connection = self.connection().await?;
+        let position = self.look(&mut connection).await?;
+        if position != *at {
+            return Ok((position, None));
+        }
+        let entry = self.latest_in(&mut connection, at.leaf.as_deref(), custom_type).await?;
+        Ok((position, entry))
+    }
+
+    async fn entries(
+        &self,
+        at: &Position,
+        custom_type: &str,
+        before: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Entry>, ReadError> {
+        self.check_opening(at)?;
+        let mut connection = self.connection().await?;
+        let mut from = match before {
+            None => at.leaf.as_deref().map(str::to_owned),
+            Some(id) => self.parent(&mut connection, at.leaf.as_deref(), id, custom_type).await?,
+        };
+        let limit = limit.max(1) as usize;
+        let (mut page, mut bytes) = (Vec::<Entry>::new(), 0);
+        while let Some(at) = from {
+            let step = PAGE_STEP.min(limit - page.len());
+            let found = self.line(&mut connection, &at, custom_type, step).await?;
+            let last = found.last().map(|entry| entry.id.clone());
+            for entry in found {
+                bytes += entry.payload.bytes.len();
+                page.push(entry);
+                if page.len() == limit || bytes >= PAGE_BYTES {
+                    return Ok(page);
+                }
+            }
+            from = match last {
+                Some(last) => self.above(&mut connection, &last).await?,
+                None => self.inherited(&mut connection, &at, custom_type).await?,
+            };
+        }
+        Ok(page)
+    }
+
+    async fn append(
+        &self,
+        at: &Position,
+        custom_type: &str,
+        payload: &CheckedPayload,
+    ) -> Result<Appended, AppendError> {
+        self.append_entry(at, append::New::custom(custom_type, payload)).await
+    }
+
+    async fn branch(&self, entry: Option<&str>) -> Result<Position, ReadError> {
+        let mut connection = self.connection().await?;
+        self.look(&mut connection).await?;
+        if let Some(id) = entry {
+            let query = sqlx::query("SELECT 1 AS found FROM plan_execute_entries WHERE session_id = $1 AND id = $2");
+            let query = query.bind(self.inner.session_id.to_string()).bind(id.to_owned());
+            let found = query.fetch_optional(&mut *connection).await.map_err(unavailable)?;
+            found.ok_or_else(|| ReadError::from(SqlError::NoEntry(id.into())))?;
+        }
+        let mut state = self.inner.state();
+        *state = State { leaf: entry.map(Into::into), tip: None, ..state.clone() };
+        Ok(self.inner.position(&state))
+    }
+
+    async fn reopen(&self) -> Result<Position, ReadError> {
+        // A write that still goes on ends first.
+        let _writing = self.inner.gate.lock().await;
+        let state = State::load(&self.inner.database, &self.inner.session_id).await?;
+        let mut held = self.inner.state();
+        *held = state;
+        Ok(self.inner.position(&held))
+    }
+}
+
+impl SqlSession {
+    /// The parent of an entry.
+    async fn above(&self, connection: &mut AnyConnection, id: &str) -> Result<Option<String>, ReadError> {
+        let query = sqlx::query("SELECT parent FROM plan_execute_entries WHERE session_id = $1 AND id = $2");
+        let query = query.bind(self.inner.session_id.to_string()).bind(id.to_owned());
+        query.fetch_one(connection).await.and_then(|row| row.try_get("parent")).map_err(unavailable)
+    }
+}
