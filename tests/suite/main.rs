@@ -12,3 +12,4 @@ mod pi_fixtures;
 mod pi_sharing;
 mod pi_writing;
 mod queue;
+mod transfer;

@@ -11,6 +11,8 @@ mod setup;
 mod show;
 mod terminal;
 mod tools;
+#[cfg(feature = "sql")]
+mod transfer;
 mod view;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -49,6 +51,12 @@ enum Command {
     /// List the sessions in a database.
     #[cfg(feature = "sql")]
     Sessions(sessions::Sessions),
+    /// Take a session file of Pi into a database.
+    #[cfg(feature = "sql")]
+    Import(transfer::Import),
+    /// Write a session of a database into a session file of Pi.
+    #[cfg(feature = "sql")]
+    Export(transfer::Export),
     /// List the tools.
     Tools(tools::Tools),
     /// Serve the tools to a client of the Model Context Protocol.
@@ -109,6 +117,10 @@ pub(crate) fn main() -> ExitCode {
             Command::Log(log) => log.run().await,
             #[cfg(feature = "sql")]
             Command::Sessions(sessions) => sessions.run().await,
+            #[cfg(feature = "sql")]
+            Command::Import(import) => import.run().await,
+            #[cfg(feature = "sql")]
+            Command::Export(export) => export.run().await,
             Command::Tools(tools) => tools.run().await,
             #[cfg(feature = "mcp")]
             Command::Mcp(mcp) => mcp.run().await,

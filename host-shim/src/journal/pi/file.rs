@@ -328,6 +328,12 @@ impl Loaded {
         }
     }
 
+    /// Some place in the header's line.
+    #[cfg(feature = "sql")]
+    pub(super) fn header_offset(&self) -> u64 {
+        self.header_mark.offset
+    }
+
     /// Where the line of an entry stands: offset and length.
     pub(super) fn place(&self, node: u32) -> (u64, usize) {
         let (offset, length) = self.places[node as usize];

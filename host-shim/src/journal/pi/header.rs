@@ -53,6 +53,12 @@ impl NewSession {
         NewSession { id: Uuid::now_v7().to_string(), created: Timestamp::now() }
     }
 
+    /// One that was made elsewhere.
+    #[cfg(feature = "sql")]
+    pub(super) fn of(id: String, created: Timestamp) -> NewSession {
+        NewSession { id, created }
+    }
+
     /// The name that Pi gives the file of this session.
     pub(super) fn file_name(&self) -> String {
         format!("{}_{}.jsonl", iso(self.created).replace([':', '.'], "-"), self.id)

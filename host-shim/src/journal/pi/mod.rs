@@ -19,6 +19,8 @@ mod header;
 mod lease;
 mod line;
 mod lines;
+#[cfg(feature = "sql")]
+pub(crate) mod raw;
 mod records;
 mod write;
 

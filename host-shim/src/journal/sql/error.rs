@@ -46,6 +46,9 @@ pub enum SqlError {
     /// There is no such entry.
     #[error("there is no entry {0} in the session: name one of its entries")]
     NoEntry(String),
+    /// A session file cannot be taken over, or not be written.
+    #[error("{0}")]
+    File(String),
     /// The database refused, or broke down.
     #[error("the database answered: {0}")]
     Database(String),

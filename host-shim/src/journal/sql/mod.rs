@@ -14,13 +14,14 @@ mod append;
 mod database;
 mod error;
 mod schema;
+mod transfer;
 
 pub use database::{Database, SessionSummary};
 pub use error::SqlError;
 
 use super::{
     AppendError, Appended, CheckedPayload, Durability, Encoding, Entry, Journal, Opening, PAGE_BYTES, Payload,
-    Position, ReadError,
+    Position, ReadError, pi::raw,
 };
 use sqlx::{AnyConnection, Row, any::AnyRow};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -158,6 +159,8 @@ mod encoding {
     pub(super) const CBOR: i64 = 1;
     /// Bytes of the harness, of which nothing is known here.
     pub(super) const OWN: i64 = 2;
+    /// The bytes of an entry in a session file of Pi.
+    pub(super) const PI: i64 = 3;
 }
 
 /// An entry out of a row with `id`, `timestamp_ms`, `encoding` and `payload`.
@@ -173,6 +176,11 @@ fn entry(row: &AnyRow) -> Result<Entry, ReadError> {
     entry.payload.encoding = match encoding {
         encoding::JSON => Encoding::Json,
         encoding::CBOR => Encoding::Cbor,
+        encoding::PI => {
+            let data = raw::data(&entry.payload.bytes);
+            entry.payload = data.ok_or_else(|| ReadError::Other(format!("the entry {} holds no data", entry.id)))?;
+            Encoding::Json
+        }
         _ => return Err(ReadError::Other(format!("the entry {} is in an unknown encoding", entry.id))),
     };
     Ok(entry)

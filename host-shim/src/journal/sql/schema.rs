@@ -15,7 +15,9 @@ const VERSIONS: [&[&str]; 1] = [&[
         created_ms BIGINT NOT NULL,
         entries BIGINT NOT NULL,
         lines BIGINT NOT NULL,
-        newest TEXT
+        newest TEXT,
+        header BYTES,
+        tail BYTES
     )",
     "CREATE TABLE plan_execute_entries (
         session_id TEXT NOT NULL REFERENCES plan_execute_sessions (id) ON DELETE CASCADE,
