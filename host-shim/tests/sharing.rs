@@ -105,10 +105,14 @@ fn sqlite() {
     share(&format!("sqlite:{}#shared", folder.path().join("s.db").display()));
 }
 
+/// Also where the server lets no transaction wait for another one but ends it, as CockroachDB does.
 #[test]
 fn postgresql() {
-    match env::var("PLAN_EXECUTE_POSTGRES") {
-        Ok(url) => share(&format!("{url}#shared-{}", std::process::id())),
-        Err(_) => eprintln!("skipped: PLAN_EXECUTE_POSTGRES names no server"),
-    }
+    let Ok(url) = env::var("PLAN_EXECUTE_POSTGRES") else {
+        eprintln!("skipped: PLAN_EXECUTE_POSTGRES names no server");
+        return;
+    };
+    share(&format!("{url}#shared-{}", std::process::id()));
+    let serializable = format!("{url}?options=-c%20default_transaction_isolation%3Dserializable");
+    share(&format!("{serializable}#serializable-{}", std::process::id()));
 }

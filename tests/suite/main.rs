@@ -12,4 +12,5 @@ mod pi_fixtures;
 mod pi_sharing;
 mod pi_writing;
 mod queue;
+mod sql_faults;
 mod transfer;
