@@ -1,6 +1,7 @@
 //! Sessions in databases: what the command says of wrong addresses, and what the library does with sessions.
 
 #![cfg(feature = "sql")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use plan_execute_host::journal::{

@@ -3,6 +3,7 @@
 //! `PLAN_EXECUTE_ROUNDS` says how many calls each of them makes.
 
 #![cfg(all(feature = "mcp", feature = "sql"))]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::{Value, json};

@@ -9,10 +9,15 @@ use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use plan_execute_guest::{journal as guest, planner::Planner, tools};
 use plan_execute_host::{
     Attached,
-    journal::{Encoding, Entry, Journal, Memory, Payload, Position, pi::PiSession},
+    journal::{
+        Encoding, Entry, Journal, Memory, Payload, Position,
+        pi::PiSession,
+        sql::{Database, SqlSession},
+    },
 };
 use plan_guest_support::payload;
 use std::{
+    env,
     fmt::Write as _,
     fs::{self, File},
     future::Future,
@@ -223,6 +228,80 @@ fn open(c: &mut Criterion) {
     group.finish();
 }
 
+/// The databases to measure: SQLite, and the server that `PLAN_EXECUTE_POSTGRES` names.
+fn databases(runtime: &Runtime) -> Vec<(&'static str, Database)> {
+    let file = format!("sqlite:{}", folder().join("plans.db").display());
+    let mut databases = vec![("sqlite", runtime.block_on(Database::open(&file, true)).unwrap())];
+    if let Ok(url) = env::var("PLAN_EXECUTE_POSTGRES") {
+        databases.push(("postgresql", runtime.block_on(Database::open(&url, true)).unwrap()));
+    }
+    databases
+}
+
+/// A session of the database with so many entries. It is made once.
+async fn session_in_database(database: &Database, entries: usize) -> SqlSession {
+    let name = entries.to_string();
+    if let Ok(session) = database.session(&name).await {
+        return session;
+    }
+    // Each file needs an id of its own in one database.
+    let text = fs::read_to_string(session_file(entries)).unwrap();
+    let file = folder().join("import.jsonl");
+    fs::write(&file, text.replacen("-000000000001", &format!("-{entries:012}"), 1)).unwrap();
+    let session = database.import(&file, &name).await.unwrap();
+    fs::remove_file(&file).unwrap();
+    session
+}
+
+fn sql(c: &mut Criterion) {
+    let runtime = runtime();
+    for (kind, database) in databases(&runtime) {
+        let mut group = c.benchmark_group(format!("sql {kind}"));
+        for entries in [10, 1_000_000] {
+            let session = runtime.block_on(session_in_database(&database, entries));
+            let at = runtime.block_on(session.position()).unwrap();
+            group.bench_function(format!("latest/{entries}"), |b| {
+                b.to_async(&runtime).iter(|| async { session.latest(&at, TYPE).await.unwrap().unwrap() });
+            });
+        }
+        let _ = runtime.block_on(database.delete("advance"));
+        let session = runtime.block_on(database.create("advance")).unwrap();
+        let at = runtime.block_on(session.position()).unwrap();
+        let payload = Payload::json(plan()).check().unwrap();
+        runtime.block_on(session.append(&at, TYPE, &payload)).unwrap();
+        let tools = runtime.block_on(plan_session(&host(), session));
+        let mut step = 0;
+        group.bench_function("durable", |b| {
+            b.iter(|| {
+                step += 1;
+                let change = format!(r#"{{"step":50,"status":"{}"}}"#, ["skipped", "pending"][step % 2]);
+                runtime.block_on(tools.call_alone("plan_advance", &change)).unwrap().unwrap();
+            });
+        });
+        let (pool, bytes) = (database.pool(), payload.as_payload().bytes.clone());
+        let column = if kind == "sqlite" { "BLOB" } else { "BYTEA" };
+        for statement in
+            ["DROP TABLE IF EXISTS bare".into(), format!("CREATE TABLE bare (id TEXT PRIMARY KEY, payload {column})")]
+        {
+            runtime.block_on(sqlx::query(sqlx::AssertSqlSafe(statement)).execute(pool)).unwrap();
+        }
+        let mut number = 0_u64;
+        group.bench_function("bare", |b| {
+            b.iter(|| {
+                number += 1;
+                runtime.block_on(async {
+                    let mut transaction = pool.begin().await.unwrap();
+                    let insert = sqlx::query("INSERT INTO bare (id, payload) VALUES ($1, $2)");
+                    insert.bind(number.to_string()).bind(bytes.clone()).execute(&mut *transaction).await.unwrap();
+                    transaction.commit().await.unwrap();
+                });
+            });
+        });
+        runtime.block_on(sqlx::query("DROP TABLE bare").execute(pool)).unwrap();
+        group.finish();
+    }
+}
+
 /// Resident memory of this process, in KiB.
 fn resident() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -244,5 +323,5 @@ fn process(c: &mut Criterion) {
 }
 
 // Opening comes first: memory that earlier benchmarks left behind would make reading a file look several times faster.
-criterion_group!(benches, open, plan_get, plan_advance, process);
+criterion_group!(benches, open, plan_get, plan_advance, process, sql);
 criterion_main!(benches);

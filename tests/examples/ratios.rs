@@ -97,6 +97,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "",
         );
     }
+    for (kind, name) in [("sqlite", "SQLite"), ("postgresql", "PostgreSQL")] {
+        let (durable, bare) = (us(&format!("sql {kind}/durable"))?, us(&format!("sql {kind}/bare"))?);
+        row(
+            &format!("a durable `plan_advance` in {name} against a bare transaction that inserts the same bytes"),
+            format!("{durable:.0} µs"),
+            format!("{bare:.0} µs"),
+            ratio(durable, bare),
+            "at most 1.5 ×",
+        );
+        let latest = |entries: usize| us(&format!("sql {kind}/latest_{entries}"));
+        let (many, few) = (latest(1_000_000)?, latest(10)?);
+        row(
+            &format!("the newest plan in {name} at 1,000,000 entries against 10"),
+            format!("{many:.0} µs"),
+            format!("{few:.0} µs"),
+            ratio(many, few),
+            "at most 1.2 ×",
+        );
+    }
     for entries in [10, 10_000, 1_000_000] {
         let figures = &javascript["package"][entries.to_string()];
         let (ours, plain) = (figure(&figures["component"])?, figure(&figures["plain"])?);

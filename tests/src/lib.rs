@@ -23,6 +23,16 @@ pub fn host_with(change: impl FnOnce(&mut Limits)) -> Host {
     Host::builder().limits(limits).cache(cache).build().expect("an engine")
 }
 
+/// The PostgreSQL server to test on, which `.ci/with-postgres` starts. Without one, what needs it is skipped.
+#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+pub fn postgres() -> Option<String> {
+    let url = std::env::var("PLAN_EXECUTE_POSTGRES").ok();
+    if url.is_none() {
+        eprintln!("skipped: PLAN_EXECUTE_POSTGRES names no server");
+    }
+    url
+}
+
 /// A host with the default limits.
 pub fn host() -> Host {
     host_with(|_| {})

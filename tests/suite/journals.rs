@@ -75,11 +75,9 @@ async fn sqlite() {
     check(&InDatabase::open(&url).await).await;
 }
 
-/// `.ci/run` starts a server and names it; without one there is nothing to run on.
 #[tokio::test]
 async fn postgresql() {
-    match std::env::var("PLAN_EXECUTE_POSTGRES") {
-        Ok(url) => check(&InDatabase::open(&url).await).await,
-        Err(_) => eprintln!("skipped: PLAN_EXECUTE_POSTGRES names no server"),
+    if let Some(url) = conformance::postgres() {
+        check(&InDatabase::open(&url).await).await;
     }
 }

@@ -107,10 +107,7 @@ async fn numbers(session: &SqlSession) -> Vec<String> {
 
 #[tokio::test]
 async fn a_lost_answer_to_commit_is_settled() {
-    let Ok(url) = std::env::var("PLAN_EXECUTE_POSTGRES") else {
-        eprintln!("skipped: PLAN_EXECUTE_POSTGRES names no server");
-        return;
-    };
+    let Some(url) = conformance::postgres() else { return };
     let (scheme, place) = url.split_once('@').unwrap();
     let (server, name) = place.split_once('/').unwrap();
     let proxy = Proxy::start(server.to_owned()).await;

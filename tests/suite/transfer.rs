@@ -20,9 +20,8 @@ const REFUSED: &[&str] = &["damaged-empty", "damaged-parent-cycle", "v1"];
 async fn every_fixture_comes_back_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
     come_back(&format!("sqlite:{}", folder.path().join("plans.db").display())).await;
-    match std::env::var("PLAN_EXECUTE_POSTGRES") {
-        Ok(url) => come_back(&url).await,
-        Err(_) => eprintln!("skipped in part: PLAN_EXECUTE_POSTGRES names no server"),
+    if let Some(url) = conformance::postgres() {
+        come_back(&url).await;
     }
 }
 

@@ -72,6 +72,12 @@ impl Database {
         Ok(database)
     }
 
+    /// Its connections, for benchmarks and for looking at the tables.
+    #[cfg(feature = "testing")]
+    pub fn pool(&self) -> &AnyPool {
+        &self.pool
+    }
+
     /// A connection of its own, outside the pool.
     pub(super) async fn connect(&self) -> Result<AnyConnection, SqlError> {
         let unreachable = |reason: String| SqlError::Unreachable { address: self.address.clone(), reason };
