@@ -60,7 +60,8 @@
 //! # Features
 //!
 //! Without default features this crate is the library alone. `cli` adds the command `plan-execute`, `mcp` its
-//! server for clients of the Model Context Protocol, `testing` what tests and benchmarks need.
+//! server for clients of the Model Context Protocol. `sql` adds sessions in SQLite and PostgreSQL, and `testing` what tests
+//! of journals and benchmarks need.
 //!
 //! Everything runs on tokio: a runtime with all drivers must be there wherever a future of this crate is polled.
 

@@ -81,6 +81,61 @@ async fn a_file_of_another_program_or_a_newer_version_stays_as_it_is() {
     assert!(matches!(refused, Err(SqlError::NewerSchema { found: 99, .. })));
 }
 
+/// A server that takes connections and never says a word.
+#[test]
+fn a_database_that_does_not_answer_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://me:secret@{}/plans", silent.local_addr().unwrap());
+    let (status, stdout, stderr) = run(folder.path(), &["sessions", &url]);
+    assert_eq!((status, stdout.as_str()), (3, ""));
+    assert!(stderr.contains("did not answer within") && !stderr.contains("secret"), "{stderr}");
+}
+
+/// A file size limit makes SQLite's COMMIT fail half-way: nobody knows what was kept, and nothing that was acknowledged is
+/// lost.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_io_error_at_commit_is_a_failed_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let steps: Vec<String> = (1..=50).map(|step| format!("Step {step} {}", "x".repeat(60))).collect();
+    let plan = serde_json::json!({ "title": "T", "steps": steps }).to_string();
+    assert_eq!(run(at, &["call", "plan_create", &plan, "--session", "sqlite:plans.db#one", "--create"]).0, 0);
+    // While this one is open, nobody shortens the write-ahead log.
+    let open = Database::open(&format!("sqlite:{}", at.join("plans.db").display()), false).await.unwrap();
+    let held = open.session("one").await.unwrap();
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 512; exec {} call plan_advance \"$0\" --session sqlite:plans.db#one",
+        env!("CARGO_BIN_EXE_plan-execute")
+    );
+    let (mut acknowledged, mut failed) = (0, None);
+    while failed.is_none() {
+        assert!(acknowledged < 200, "the limit was never reached");
+        let status = ["done", "pending"][acknowledged % 2];
+        let change = format!(r#"{{"step":1,"status":"{status}"}}"#);
+        let output = Command::new("sh").args(["-c", &script, &change]).current_dir(at).output().unwrap();
+        match output.status.code() {
+            Some(0) => acknowledged += 1,
+            code => failed = Some((code, String::from_utf8(output.stderr).unwrap())),
+        }
+    }
+    let (code, stderr) = failed.unwrap();
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("reopen-required") && stderr.contains("write failed"), "{stderr}");
+    let (_, log, _) = run(at, &["log", "--json", "--session", "sqlite:plans.db#one"]);
+    let log: Vec<serde_json::Value> = serde_json::from_str(&log).unwrap();
+    assert!([acknowledged + 1, acknowledged + 2].contains(&log.len()), "{} of {acknowledged}", log.len());
+    for (number, revision) in log.iter().enumerate().skip(1).take(acknowledged) {
+        assert_eq!(revision["plan"]["steps"][0]["status"], ["done", "pending"][(number - 1) % 2]);
+    }
+    assert_eq!(
+        run(at, &["call", "plan_advance", r#"{"step":2,"status":"done"}"#, "--session", "sqlite:plans.db#one"]).0,
+        0
+    );
+    drop(held);
+}
+
 /// The databases that there are to test on.
 async fn databases(folder: &Path) -> Vec<Database> {
     let sqlite = format!("sqlite:{}", folder.join("plans.db").display());

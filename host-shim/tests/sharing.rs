@@ -17,7 +17,7 @@ use std::{
 const PROCESSES: usize = 8;
 
 fn rounds() -> usize {
-    env::var("PLAN_EXECUTE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(20)
+    env::var("PLAN_EXECUTE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(200)
 }
 
 fn command() -> Command {

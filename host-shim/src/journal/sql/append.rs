@@ -1,6 +1,6 @@
 //! An append: one transaction, and what is known when its end was not heard.
 
-use super::{Database, SqlSession, State, encoding, error::SqlError};
+use super::{Database, Place, SqlSession, State, encoding, error::SqlError};
 use crate::journal::{AppendError, Appended, CheckedPayload, Durability, Encoding, Position, now_ms};
 use sqlx::{AnyConnection, Connection, Row};
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl SqlSession {
         let place = loop {
             attempt += 1;
             match self.transaction(&state, &new).await {
-                Ok(place) => break Some(place),
+                Ok((line, place)) => break Some(Place { line, place, last: true }),
                 Err(Fault::Refused(error)) => return Err(error),
                 Err(Fault::Collided(_)) if attempt < ATTEMPTS => {
                     tokio::time::sleep(Duration::from_millis(1 << attempt.min(6))).await;
@@ -53,7 +53,7 @@ impl SqlSession {
         let mut held = self.inner.state();
         // Others may have been seen meanwhile; then the leaf has moved on already.
         if held.opening == state.opening && held.entries <= state.entries + 1 {
-            *held = State { leaf: Some(new.id.as_str().into()), entries: state.entries + 1, tip: place, ..state };
+            *held = State { leaf: Some(new.id.as_str().into()), entries: state.entries + 1, place, ..state };
         }
         Ok(Appended { id: new.id, timestamp_ms: new.timestamp_ms, durability: Durability::Stored })
     }
@@ -77,9 +77,9 @@ impl SqlSession {
                 None => super::gone().into(),
             }));
         }
-        let (line, place) = match state.tip {
-            Some((line, place)) => (line, place + 1),
-            None => find_place(&mut transaction, &session_id, state.leaf.as_deref()).await.map_err(before_commit)?,
+        let (line, place) = match state.place {
+            Some(Place { line, place, last: true }) => (line, place + 1),
+            _ => find_place(&mut transaction, &session_id, state.leaf.as_deref()).await.map_err(before_commit)?,
         };
         let insert = sqlx::query(
             "INSERT INTO plan_execute_entries
@@ -174,11 +174,9 @@ async fn find_place(
     let mut branching = None;
     if let Some(leaf) = leaf {
         let query = sqlx::query(
-            "SELECT l.line, l.place, MAX(e.place) AS last
-             FROM plan_execute_entries l
-             JOIN plan_execute_entries e ON e.session_id = l.session_id AND e.line = l.line
-             WHERE l.session_id = $1 AND l.id = $2
-             GROUP BY l.line, l.place",
+            "SELECT l.line, l.place, (SELECT MAX(e.place) FROM plan_execute_entries e
+                 WHERE e.session_id = l.session_id AND e.line = l.line) AS last
+             FROM plan_execute_entries l WHERE l.session_id = $1 AND l.id = $2",
         );
         let row = query.bind(session_id.to_owned()).bind(leaf.to_owned()).fetch_one(&mut *transaction).await?;
         let (line, place, last): (i64, i64, i64) = (row.try_get("line")?, row.try_get("place")?, row.try_get("last")?);

@@ -55,6 +55,8 @@ impl Database {
         let pool = AnyPoolOptions::new()
             .max_connections(MAX_CONNECTIONS)
             .acquire_timeout(CONNECT)
+            // A file does not go away while it is open; a server may.
+            .test_before_acquire(!url.starts_with("sqlite:"))
             .after_connect(|connection, _| Box::pin(set_up(connection)))
             .connect_lazy_with(options.clone());
         if let Some(file) = sqlite_file(&database_url).filter(|file| !create && !file.exists()) {

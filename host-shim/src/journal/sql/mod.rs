@@ -41,6 +41,15 @@ struct Inner {
     state: Mutex<State>,
 }
 
+/// Where an entry stands.
+#[derive(Clone, Copy)]
+struct Place {
+    line: i64,
+    place: i64,
+    /// It is known that it is the last entry of its line.
+    last: bool,
+}
+
 /// Where the session stood when it was last looked at.
 #[derive(Clone)]
 struct State {
@@ -48,8 +57,8 @@ struct State {
     leaf: Option<Arc<str>>,
     /// How many entries the session had.
     entries: i64,
-    /// The line and place of the leaf, where it is the last one of its line.
-    tip: Option<(i64, i64)>,
+    /// Where the leaf stands, once that was found out.
+    place: Option<Place>,
     /// Which server it was.
     server: Option<String>,
 }
@@ -99,7 +108,7 @@ impl SqlSession {
         let mut state = self.inner.state();
         if state.entries != entries {
             // Others appended, or an append of ours is about to say so.
-            *state = State { leaf: newest, entries, tip: None, ..state.clone() };
+            *state = State { leaf: newest, entries, place: None, ..state.clone() };
         }
         Ok(self.inner.position(&state))
     }
@@ -119,7 +128,7 @@ impl State {
         let found = revision(&mut connection, session_id).await?;
         let (entries, leaf) = found.ok_or_else(|| SqlError::NoSession(session_id.into()))?;
         let server = Database::identity(&mut connection).await;
-        Ok(State { opening: Opening::new(), leaf, entries, tip: None, server })
+        Ok(State { opening: Opening::new(), leaf, entries, place: None, server })
     }
 }
 
@@ -186,110 +195,129 @@ fn entry(row: &AnyRow) -> Result<Entry, ReadError> {
     Ok(entry)
 }
 
-/// The newest entry of a type on the branch of a leaf: on its own line, or else what that line inherits.
-const LATEST: &str = "SELECT id, timestamp_ms, encoding, payload FROM (
-        SELECT id, timestamp_ms, encoding, payload, 0 AS distance FROM (
-            SELECT e.id, e.timestamp_ms, e.encoding, e.payload
-            FROM plan_execute_entries l
-            JOIN plan_execute_entries e ON e.session_id = l.session_id AND e.line = l.line
-                AND e.custom_type = $3 AND e.place <= l.place
-            WHERE l.session_id = $1 AND l.id = $2
-            ORDER BY e.place DESC LIMIT 1
-        ) AS own
-        UNION ALL
-        SELECT e.id, e.timestamp_ms, e.encoding, e.payload, 1 AS distance
-        FROM plan_execute_entries l
-        JOIN plan_execute_inherited i ON i.session_id = l.session_id AND i.line = l.line AND i.custom_type = $3
-        JOIN plan_execute_entries e ON e.session_id = i.session_id AND e.id = i.entry
-        WHERE l.session_id = $1 AND l.id = $2
-    ) AS found ORDER BY distance LIMIT 1";
+/// Where an entry stands: its line, and its place on it.
+const PLACE: &str = "SELECT line, place FROM plan_execute_entries WHERE session_id = $1 AND id = $2";
 
-/// Entries of a type on the line of an entry, from that one on towards the root.
-const ON_LINE: &str = "SELECT e.id, e.timestamp_ms, e.encoding, e.payload
-    FROM plan_execute_entries l
-    JOIN plan_execute_entries e ON e.session_id = l.session_id AND e.line = l.line
-        AND e.custom_type = $3 AND e.place <= l.place
-    WHERE l.session_id = $1 AND l.id = $2
-    ORDER BY e.place DESC LIMIT $4";
+/// Entries of a type on a line, from a place on towards the root.
+const ON_LINE: &str = "SELECT id, timestamp_ms, encoding, payload, place FROM plan_execute_entries
+    WHERE session_id = $1 AND line = $2 AND custom_type = $3 AND place <= $4
+    ORDER BY place DESC LIMIT $5";
 
-/// What the line of an entry inherits for a type.
-const INHERITED: &str = "SELECT i.entry AS id
-    FROM plan_execute_entries l
-    JOIN plan_execute_inherited i ON i.session_id = l.session_id AND i.line = l.line AND i.custom_type = $3
-    WHERE l.session_id = $1 AND l.id = $2";
+/// What a line inherits for a type.
+const INHERITED: &str =
+    "SELECT entry FROM plan_execute_inherited WHERE session_id = $1 AND line = $2 AND custom_type = $3";
 
 /// The most entries that one statement of a page asks for: their payloads are in memory at once.
 const PAGE_STEP: usize = 8;
 
 impl SqlSession {
+    /// Where an entry stands. What was found out for the leaf is kept.
+    async fn place(&self, connection: &mut AnyConnection, id: &str) -> Result<Option<Place>, ReadError> {
+        {
+            let state = self.inner.state();
+            if state.leaf.as_deref() == Some(id) && state.place.is_some() {
+                return Ok(state.place);
+            }
+        }
+        let query = sqlx::query(PLACE).bind(self.inner.session_id.to_string()).bind(id.to_owned());
+        let Some(row) = query.fetch_optional(connection).await.map_err(unavailable)? else { return Ok(None) };
+        let column = |name| row.try_get(name).map_err(unavailable);
+        let place = Place { line: column("line")?, place: column("place")?, last: false };
+        let mut state = self.inner.state();
+        if state.leaf.as_deref() == Some(id) {
+            state.place.get_or_insert(place);
+        }
+        Ok(Some(place))
+    }
+
     async fn latest_in(
         &self,
         connection: &mut AnyConnection,
         leaf: Option<&str>,
         custom_type: &str,
     ) -> Result<Option<Entry>, ReadError> {
-        let Some(leaf) = leaf else { return Ok(None) };
-        let query = sqlx::query(LATEST).bind(self.inner.session_id.to_string()).bind(leaf.to_owned());
-        let row = query.bind(custom_type.to_owned()).fetch_optional(connection).await.map_err(unavailable)?;
-        row.as_ref().map(entry).transpose()
+        let mut from = match leaf {
+            Some(leaf) => self.place(connection, leaf).await?,
+            None => None,
+        };
+        while let Some(place) = from {
+            if let Some((entry, _)) = self.on_line(connection, place, custom_type, 1).await?.pop() {
+                return Ok(Some(entry));
+            }
+            // A line inherits the entry itself, so this goes on at most once.
+            from = self.inherited(connection, place.line, custom_type).await?;
+        }
+        Ok(None)
     }
 
-    /// Up to `limit` entries of the type from `from` on, and where to go on: an entry whose line holds no more of them.
-    async fn line(
+    /// Up to `limit` entries of the type from a place on, with the places where they stand.
+    async fn on_line(
         &self,
         connection: &mut AnyConnection,
-        from: &str,
+        from: Place,
         custom_type: &str,
         limit: usize,
-    ) -> Result<Vec<Entry>, ReadError> {
-        let query = sqlx::query(ON_LINE).bind(self.inner.session_id.to_string()).bind(from.to_owned());
-        let query = query.bind(custom_type.to_owned()).bind(limit as i64);
+    ) -> Result<Vec<(Entry, i64)>, ReadError> {
+        let query = sqlx::query(ON_LINE).bind(self.inner.session_id.to_string()).bind(from.line);
+        let query = query.bind(custom_type.to_owned()).bind(from.place).bind(limit as i64);
         let rows = query.fetch_all(connection).await.map_err(unavailable)?;
-        rows.iter().map(entry).collect()
+        rows.iter().map(|row| Ok((entry(row)?, row.try_get("place").map_err(unavailable)?))).collect()
     }
 
+    /// Where the entry stands that a line inherits for a type.
     async fn inherited(
         &self,
         connection: &mut AnyConnection,
-        from: &str,
+        line: i64,
         custom_type: &str,
-    ) -> Result<Option<String>, ReadError> {
-        let query = sqlx::query(INHERITED).bind(self.inner.session_id.to_string()).bind(from.to_owned());
-        let row = query.bind(custom_type.to_owned()).fetch_optional(connection).await.map_err(unavailable)?;
-        row.map(|row| row.try_get("id").map_err(unavailable)).transpose()
+    ) -> Result<Option<Place>, ReadError> {
+        let query = sqlx::query(INHERITED).bind(self.inner.session_id.to_string()).bind(line);
+        let row = query.bind(custom_type.to_owned()).fetch_optional(&mut *connection).await.map_err(unavailable)?;
+        match row {
+            Some(row) => self.place(connection, &row.try_get::<String, _>("entry").map_err(unavailable)?).await,
+            None => Ok(None),
+        }
     }
 
-    /// The parent of an entry of this type on the branch of `leaf`.
-    async fn parent(
+    /// Where the search goes on above an entry of this type on the branch of `leaf`.
+    async fn above(
         &self,
         connection: &mut AnyConnection,
         leaf: Option<&str>,
         id: &str,
         custom_type: &str,
-    ) -> Result<Option<String>, ReadError> {
+    ) -> Result<Option<Place>, ReadError> {
         let not_found =
             || ReadError::NotFound(format!("there is no entry {id} of the type {custom_type} on this branch"));
-        let query = sqlx::query(
-            "SELECT parent, line, place FROM plan_execute_entries WHERE session_id = $1 AND id = $2 AND custom_type = $3",
-        );
-        let query = query.bind(self.inner.session_id.to_string()).bind(id.to_owned()).bind(custom_type.to_owned());
-        let row = query.fetch_optional(&mut *connection).await.map_err(unavailable)?.ok_or_else(not_found)?;
-        let (line, place): (i64, i64) =
-            (row.try_get("line").map_err(unavailable)?, row.try_get("place").map_err(unavailable)?);
+        let sought = self.place(connection, id).await?.ok_or_else(not_found)?;
+        let mut from = match leaf {
+            Some(leaf) => self.place(connection, leaf).await?,
+            None => None,
+        };
         // From line to line, until the one that it stands on.
-        let mut next = leaf.map(str::to_owned);
-        while let Some(from) = next {
-            let query = sqlx::query("SELECT line, place FROM plan_execute_entries WHERE session_id = $1 AND id = $2");
-            let query = query.bind(self.inner.session_id.to_string()).bind(from.clone());
-            let found = query.fetch_optional(&mut *connection).await.map_err(unavailable)?.ok_or_else(not_found)?;
-            let (at, to): (i64, i64) =
-                (found.try_get("line").map_err(unavailable)?, found.try_get("place").map_err(unavailable)?);
-            if at == line && place <= to {
-                return row.try_get("parent").map_err(unavailable);
+        while let Some(place) = from {
+            if place.line == sought.line && sought.place <= place.place {
+                let found = self.on_line(connection, sought, custom_type, 1).await?;
+                // One of another type stands there where this is not the same.
+                found.first().filter(|(entry, _)| entry.id == id).ok_or_else(not_found)?;
+                return self.next_place(connection, sought, custom_type).await;
             }
-            next = self.inherited(connection, &from, custom_type).await?;
+            from = self.inherited(connection, place.line, custom_type).await?;
         }
         Err(not_found())
+    }
+
+    /// Where the search goes on above a place.
+    async fn next_place(
+        &self,
+        connection: &mut AnyConnection,
+        place: Place,
+        custom_type: &str,
+    ) -> Result<Option<Place>, ReadError> {
+        match place.place {
+            0 => self.inherited(connection, place.line, custom_type).await,
+            above => Ok(Some(Place { place: above - 1, last: false, ..place })),
+        }
     }
 }
 
@@ -337,17 +365,18 @@ impl Journal for SqlSession {
     ) -> Result<Vec<Entry>, ReadError> {
         self.check_opening(at)?;
         let mut connection = self.connection().await?;
-        let mut from = match before {
-            None => at.leaf.as_deref().map(str::to_owned),
-            Some(id) => self.parent(&mut connection, at.leaf.as_deref(), id, custom_type).await?,
+        let mut from = match (before, at.leaf.as_deref()) {
+            (Some(id), leaf) => self.above(&mut connection, leaf, id, custom_type).await?,
+            (None, Some(leaf)) => self.place(&mut connection, leaf).await?,
+            (None, None) => None,
         };
         let limit = limit.max(1) as usize;
         let (mut page, mut bytes) = (Vec::<Entry>::new(), 0);
-        while let Some(at) = from {
+        while let Some(place) = from {
             let step = PAGE_STEP.min(limit - page.len());
-            let found = self.line(&mut connection, &at, custom_type, step).await?;
-            let last = found.last().map(|entry| entry.id.clone());
-            for entry in found {
+            let found = self.on_line(&mut connection, place, custom_type, step).await?;
+            let last = found.last().map(|(_, at)| Place { place: *at, ..place });
+            for (entry, _) in found {
                 bytes += entry.payload.bytes.len();
                 page.push(entry);
                 if page.len() == limit || bytes >= PAGE_BYTES {
@@ -355,8 +384,8 @@ impl Journal for SqlSession {
                 }
             }
             from = match last {
-                Some(last) => self.above(&mut connection, &last).await?,
-                None => self.inherited(&mut connection, &at, custom_type).await?,
+                Some(last) => self.next_place(&mut connection, last, custom_type).await?,
+                None => self.inherited(&mut connection, place.line, custom_type).await?,
             };
         }
         Ok(page)
@@ -381,7 +410,7 @@ impl Journal for SqlSession {
             found.ok_or_else(|| ReadError::from(SqlError::NoEntry(id.into())))?;
         }
         let mut state = self.inner.state();
-        *state = State { leaf: entry.map(Into::into), tip: None, ..state.clone() };
+        *state = State { leaf: entry.map(Into::into), place: None, ..state.clone() };
         Ok(self.inner.position(&state))
     }
 
@@ -392,14 +421,5 @@ impl Journal for SqlSession {
         let mut held = self.inner.state();
         *held = state;
         Ok(self.inner.position(&held))
-    }
-}
-
-impl SqlSession {
-    /// The parent of an entry.
-    async fn above(&self, connection: &mut AnyConnection, id: &str) -> Result<Option<String>, ReadError> {
-        let query = sqlx::query("SELECT parent FROM plan_execute_entries WHERE session_id = $1 AND id = $2");
-        let query = query.bind(self.inner.session_id.to_string()).bind(id.to_owned());
-        query.fetch_one(connection).await.and_then(|row| row.try_get("parent")).map_err(unavailable)
     }
 }
