@@ -21,10 +21,10 @@ use std::{
     fmt::Write as _,
     fs::{self, File},
     future::Future,
-    io::Write as _,
+    io::{BufRead, BufReader, Write as _},
     path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
 };
 use tokio::runtime::Runtime;
 
@@ -228,6 +228,65 @@ fn open(c: &mut Criterion) {
     group.finish();
 }
 
+/// A client of the MCP server that asks one thing at a time.
+struct Client {
+    server: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    line: String,
+}
+
+impl Client {
+    fn start() -> Client {
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/plan-execute");
+        let mut command = Command::new(program);
+        command.args(["mcp", "--session"]).arg(session_file(10)).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut server = command.spawn().unwrap();
+        let (input, output) = (server.stdin.take().unwrap(), BufReader::new(server.stdout.take().unwrap()));
+        let mut client = Client { server, input, output, line: String::new() };
+        client.ask(
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#,
+        );
+        client.input.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n").unwrap();
+        client
+    }
+
+    fn ask(&mut self, request: &str) {
+        self.input.write_all(format!("{request}\n").as_bytes()).unwrap();
+        self.line.clear();
+        self.output.read_line(&mut self.line).unwrap();
+        assert!(self.line.contains(r#""result""#), "{}", self.line);
+    }
+
+    fn end(mut self) {
+        drop(self.input);
+        assert!(self.server.wait().unwrap().success());
+    }
+}
+
+fn mcp(c: &mut Criterion) {
+    let mut group = c.benchmark_group("mcp");
+    let list = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
+    let mut client = Client::start();
+    let get = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"plan_get","arguments":{}}}"#;
+    group.bench_function("plan_get", |b| b.iter(|| client.ask(get)));
+    client.end();
+    group.bench_function("start", |b| {
+        b.iter_custom(|rounds| {
+            let mut total = Duration::ZERO;
+            for _ in 0..rounds {
+                let started = Instant::now();
+                let mut client = Client::start();
+                client.ask(list);
+                total += started.elapsed();
+                client.end();
+            }
+            total
+        });
+    });
+    group.finish();
+}
+
 /// The databases to measure: SQLite, and the server that `PLAN_EXECUTE_POSTGRES` names.
 fn databases(runtime: &Runtime) -> Vec<(&'static str, Database)> {
     let file = format!("sqlite:{}", folder().join("plans.db").display());
@@ -323,5 +382,5 @@ fn process(c: &mut Criterion) {
 }
 
 // Opening comes first: memory that earlier benchmarks left behind would make reading a file look several times faster.
-criterion_group!(benches, open, plan_get, plan_advance, process, sql);
+criterion_group!(benches, open, plan_get, plan_advance, process, mcp, sql);
 criterion_main!(benches);
