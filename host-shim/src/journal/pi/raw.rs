@@ -46,17 +46,24 @@ pub(crate) enum RawError {
     Empty(String),
     #[error("the session file has the format version {0}: open it once with Pi, which brings it to version 3")]
     Version(f64),
+    #[error("the session file {0} was written to while it was read: try again")]
+    Changed(String),
     #[error("the parents of entry {0} of the session file run in a circle: a database cannot hold that")]
     Circle(String),
 }
 
 /// Takes a session file apart.
 pub(crate) fn read(path: &Path) -> Result<RawSession, RawError> {
+    let io = |error| OpenError::io(path, error);
+    let length = std::fs::metadata(path).map_err(io)?.len();
     let Found::Session(mut loaded) = load(path)? else { return Err(RawError::Empty(path.display().to_string())) };
     if loaded.header.is_linear() {
         return Err(RawError::Version(loaded.header.version));
     }
-    let bytes = std::fs::read(path).map_err(|error| OpenError::io(path, error))?;
+    let bytes = std::fs::read(path).map_err(io)?;
+    if bytes.len() as u64 != length {
+        return Err(RawError::Changed(path.display().to_string()));
+    }
     let after_line =
         |from: usize| bytes[from..].iter().position(|&b| b == b'\n').map_or(bytes.len(), |at| from + at + 1);
     let mut end = after_line(loaded.header_offset() as usize);
