@@ -1,6 +1,8 @@
 // What the server says to clients that break the protocol, and what becomes of plans when pipes do.
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
@@ -114,6 +116,46 @@ test("what was asked for before the end is answered", async (t) => {
 	assert.equal(log(file).length, 101);
 });
 
+test("calls that wait for long are answered after the end", { skip: process.platform !== "linux" }, async (t) => {
+	const file = session(t);
+	const wire = new Wire(t, file);
+	await wire.initialize();
+	await wire.call("plan_create", draft());
+	// Longer than one call waits for the lock, so that the first one gives up and the second one writes.
+	const holder = spawn("flock", [file, "sh", "-c", "echo held; exec sleep 7"], { stdio: ["ignore", "pipe", "inherit"] });
+	await once(holder.stdout, "data");
+	for (const id of [100, 101]) {
+		wire.message({ id, method: "tools/call", params: { name: "plan_advance", arguments: { step: 1, status: "done" } } });
+	}
+	const ended = wire.end();
+	for (const expected of [[100, true], [101, false]]) {
+		const { id, result } = await wire.next();
+		assert.deepEqual([id, result.isError], expected, JSON.stringify(result));
+	}
+	assert.deepEqual(await ended, { status: 0, signal: null });
+	assert.equal(show(file).plan.steps[0].status, "done");
+	assert.equal(log(file).length, 2);
+});
+
+test("an open stream of notifications does not hold up the end", async (t) => {
+	const wire = new Wire(t, session(t));
+	const _meta = {
+		"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+		"io.modelcontextprotocol/clientInfo": { name: "wire", version: "1" },
+		"io.modelcontextprotocol/clientCapabilities": {},
+	};
+	const plan = "plan-execute://plan";
+	wire.message({ id: 1, method: "subscriptions/listen", params: { _meta, notifications: { resourceSubscriptions: [plan] } } });
+	const acknowledged = await wire.next();
+	assert.equal(acknowledged.method, "notifications/subscriptions/acknowledged", JSON.stringify(acknowledged));
+	wire.message({ id: 2, method: "tools/call", params: { _meta, name: "plan_create", arguments: draft() } });
+	const messages = [await wire.next(), await wire.next()];
+	assert.ok(messages.some(({ method, params }) => method === "notifications/resources/updated" && params.uri === plan));
+	const started = Date.now();
+	assert.deepEqual(await wire.end(), { status: 0, signal: null });
+	assert.ok(Date.now() - started < 4000, "the library's time for answers was not waited for");
+});
+
 test("a client that stops listening leaves whole lines and no process", async (t) => {
 	const file = session(t);
 	const wire = new Wire(t, file);
@@ -173,6 +215,64 @@ test("a flood is answered, each request once, in bounded memory", async (t) => {
 	}
 	assert.equal(answered.size, count);
 	assert.deepEqual(await wire.end(), { status: 0, signal: null });
+});
+
+test("requests that are cancelled at once leave nothing behind", { skip: process.platform !== "linux" }, async (t) => {
+	const wire = new Wire(t, session(t));
+	await wire.initialize();
+	await wire.call("plan_create", draft());
+	for (const method of ["resources/read", "tools/call"]) {
+		const params = method === "tools/call" ? { name: "plan_get", arguments: {} } : { uri: "plan-execute://plan" };
+		for (let id = 1000; id < 21000; id += 1) {
+			wire.message({ id, method, params });
+			wire.message({ method: "notifications/cancelled", params: { requestId: id } });
+		}
+		wire.message({ id: 30000, method: "ping" });
+		for (let answer; answer?.id !== 30000; ) answer = await wire.next();
+		const status = fs.readFileSync(`/proc/${wire.child.pid}/status`, "utf8");
+		const resident = Number(/VmRSS:\s+(\d+) kB/.exec(status)[1]) / 1024;
+		assert.ok(resident < 150, `${method}: ${resident} MiB`);
+	}
+	assert.deepEqual(await wire.end(), { status: 0, signal: null });
+});
+
+test("an id that still waits is refused, and its first request answered", async (t) => {
+	const file = session(t);
+	const wire = new Wire(t, file);
+	await wire.initialize();
+	await wire.call("plan_create", draft());
+	const call = { id: 7, method: "tools/call", params: { name: "plan_advance", arguments: { step: 1, status: "done" } } };
+	for (let n = 0; n < 50; n += 1) wire.message(call);
+	wire.message({ id: 8, method: "ping" });
+	let refused = 0;
+	let done = 0;
+	while (refused + done < 50) {
+		const { id, result, error } = await wire.next();
+		if (id === 8) continue;
+		assert.equal(id, 7);
+		if (error) assert.equal(error.code, -32600);
+		refused += error ? 1 : 0;
+		done += result ? 1 : 0;
+	}
+	assert.ok(done >= 1);
+	await wire.end();
+	assert.equal(log(file).length, done + 1);
+});
+
+test("what someone else wrote is told", async (t) => {
+	const file = session(t);
+	const [one, other] = [new Wire(t, file), new Wire(t, file)];
+	await one.initialize();
+	await other.initialize();
+	await one.call("plan_create", draft());
+	await one.request("resources/subscribe", { uri: "plan-execute://plan" });
+	await other.call("plan_advance", { step: 1, status: "done" });
+	one.message({ id: 100, method: "tools/call", params: { name: "plan_get", arguments: {} } });
+	const messages = [await one.next(), await one.next()];
+	assert.ok(messages.some(({ method }) => method === "notifications/resources/updated"), JSON.stringify(messages));
+	assert.equal(messages.find(({ id }) => id === 100).result.structuredContent.steps[0].status, "done");
+	await one.end();
+	await other.end();
 });
 
 test("a call that is cancelled is not answered, and the next one works", async (t) => {

@@ -234,6 +234,11 @@ impl Session {
         self.guard.position().await
     }
 
+    /// Where the session stood when it was last looked at, or when something was last saved through it. Asks no storage.
+    pub fn known_position(&self) -> Position {
+        self.guard.known()
+    }
+
     /// Moves the leaf to this entry, or before the first one. Calls that wait become stale.
     ///
     /// # Errors

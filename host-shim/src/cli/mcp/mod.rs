@@ -1,5 +1,6 @@
 //! `plan-execute mcp`: the tools for any client of the Model Context Protocol, on standard input and output.
 
+mod requests;
 mod server;
 mod transport;
 
@@ -9,6 +10,7 @@ use super::{
     terminal::warn,
 };
 use clap::Args;
+use requests::Requests;
 use rmcp::{ServiceExt, service::ServerInitializeError, transport::stdio_pipes};
 use server::Server;
 use std::sync::Arc;
@@ -41,9 +43,10 @@ impl Mcp {
             false => self.session.open().await?,
         };
         warn(&damage(&session))?;
-        let server = Server::new(attach(&plugin, Arc::clone(&session.journal)).await?);
+        let requests = Requests::new();
+        let server = Server::new(attach(&plugin, Arc::clone(&session.journal)).await?, requests.clone());
         let (input, output) = stdio_pipes();
-        match server.serve(Lines::new(input, output)).await {
+        match server.serve(Lines::new(input, output, requests)).await {
             Ok(running) => {
                 // It ends with standard input, and answers before what was asked by then.
                 let _ = running.waiting().await;

@@ -1,49 +1,72 @@
 //! What the server offers: the plugin's tools, and the plan as a resource.
 
-use plan_execute_host::{Attached, Event, Saved, Session, ToolDefinition, ToolError, ToolResult, plans};
+use super::requests::Requests;
+use plan_execute_host::{Attached, Event, Saved, Session, Subscription, ToolDefinition, ToolError, ToolResult, plans};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
         Implementation, JsonObject, ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource, ResourceContents,
+        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, RequestId, Resource, ResourceContents,
         ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
         Tool, ToolAnnotations, UnsubscribeRequestParams,
     },
     service::{RequestContext, SubscriptionContext},
 };
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicUsize, Ordering},
 };
-use tokio::{sync::Mutex as AsyncMutex, task::AbortHandle};
+use tokio::{
+    sync::{Mutex as AsyncMutex, watch},
+    task::AbortHandle,
+};
 
 /// The plan of the branch that the session stands on, as a resource.
 const PLAN: &str = "plan-execute://plan";
+/// Where this server's calls left the session.
+#[derive(Default)]
+struct Left {
+    leaf: Option<Arc<str>>,
+    /// Calls that may still move it.
+    running: usize,
+}
+
+/// A call that runs, for [`Left`].
+struct Runs<'a>(&'a Server);
+
 /// How many streams of notifications a client may have open.
 const MAX_LISTENERS: usize = 16;
 
 /// The server. It serves one client.
 pub(super) struct Server {
     attached: Attached,
+    requests: Requests,
     tools: Vec<Tool>,
     /// Does the plugin keep plans? Only then there is a resource.
     keeps_plans: bool,
     /// Held while a call finds its place in the queue, so that calls keep the order in which they came.
     queueing: AsyncMutex<()>,
+    left: Mutex<Left>,
+    /// How often the session was found elsewhere than this server's calls left it.
+    moved: watch::Sender<u64>,
     /// Tells a client of the older protocol of changes.
     notifier: Mutex<Option<AbortHandle>>,
     listeners: AtomicUsize,
 }
 
 impl Server {
-    pub(super) fn new(attached: Attached) -> Server {
+    pub(super) fn new(attached: Attached, requests: Requests) -> Server {
+        let left = Mutex::new(Left { leaf: attached.session().known_position().leaf, running: 0 });
         Server {
             tools: attached.plugin().tools().iter().map(tool).collect(),
             keeps_plans: attached.plans().is_ok(),
             attached,
+            requests,
             queueing: AsyncMutex::default(),
+            left,
+            moved: watch::Sender::default(),
             notifier: Mutex::default(),
             listeners: AtomicUsize::new(0),
         }
@@ -62,8 +85,31 @@ impl Server {
             })?;
         }
         let queued = self.attached.queue(name, arguments).await.map_err(|e| e.to_string())?;
+        let _runs = self.begin();
         drop(queueing);
         queued.await.map_err(|e| e.to_string())
+    }
+
+    /// A call was queued, and so the session looked at. Where it is not where the calls before left it, others were there, or a
+    /// write whose outcome was unknown was kept.
+    fn begin(&self) -> Runs<'_> {
+        let leaf = self.session().known_position().leaf;
+        let mut left = self.left();
+        if left.running == 0 && left.leaf != leaf {
+            left.leaf = leaf;
+            self.moved.send_modify(|times| *times += 1);
+        }
+        left.running += 1;
+        Runs(self)
+    }
+
+    fn left(&self) -> MutexGuard<'_, Left> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What may change the plan from now on.
+    fn changes(&self) -> Changes {
+        Changes { saved: self.session().subscribe(), moved: self.moved.subscribe() }
     }
 
     /// The plan as JSON text; `null` where there is none.
@@ -74,6 +120,13 @@ impl Server {
             Ok(Err(error)) => Err(ErrorData::internal_error(error.message, None)),
             Err(error) => Err(ErrorData::internal_error(error, None)),
         }
+    }
+
+    fn success(&self, result: ToolResult, id: &RequestId) -> CallToolResult {
+        if let Some(details) = details(result.details) {
+            self.requests.put_by(id, details);
+        }
+        CallToolResult::success(vec![ContentBlock::text(result.text)])
     }
 
     fn check_uri(&self, uri: &str) -> Result<(), ErrorData> {
@@ -88,6 +141,36 @@ impl Server {
         let mut held = self.notifier.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = std::mem::replace(&mut *held, notifier) {
             before.abort();
+        }
+    }
+}
+
+impl Drop for Runs<'_> {
+    fn drop(&mut self) {
+        let mut left = self.0.left();
+        left.running -= 1;
+        left.leaf = self.0.session().known_position().leaf;
+    }
+}
+
+/// Changes of the plan.
+struct Changes {
+    saved: Subscription,
+    moved: watch::Receiver<u64>,
+}
+
+impl Changes {
+    /// Waits for the next one; false at the end.
+    async fn next(&mut self) -> bool {
+        loop {
+            tokio::select! {
+                event = self.saved.next() => match event {
+                    Some(event) if changes_plan(&event) => return true,
+                    Some(_) => {}
+                    None => return false,
+                },
+                moved = self.moved.changed() => return moved.is_ok(),
+            }
         }
     }
 }
@@ -151,7 +234,7 @@ impl ServerHandler for Server {
             () = context.ct.cancelled() => Err("the call was cancelled".into()),
         };
         Ok(CallToolResponse::Complete(match answer {
-            Ok(Ok(result)) => success(result),
+            Ok(Ok(result)) => self.success(result, &context.id),
             Ok(Err(error)) => refusal(error),
             Err(error) => CallToolResult::error(vec![ContentBlock::text(error)]),
         }))
@@ -172,10 +255,15 @@ impl ServerHandler for Server {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         self.check_uri(&request.uri)?;
-        let contents = ResourceContents::text(self.plan().await?, PLAN).with_mime_type("application/json");
+        let plan = tokio::select! {
+            plan = self.plan() => plan?,
+            // Nobody waits for it any more.
+            () = context.ct.cancelled() => return Err(ErrorData::internal_error("the request was cancelled", None)),
+        };
+        let contents = ResourceContents::text(plan, PLAN).with_mime_type("application/json");
         Ok(ReadResourceResponse::Complete(ReadResourceResult::new(vec![contents])))
     }
 
@@ -185,12 +273,10 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.check_uri(&request.uri)?;
-        let (mut events, peer) = (self.session().subscribe(), context.peer);
+        let (mut changes, peer) = (self.changes(), context.peer);
         let notifier = tokio::spawn(async move {
-            while let Some(event) = events.next().await {
-                if changes_plan(&event)
-                    && peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(PLAN)).await.is_err()
-                {
+            while changes.next().await {
+                if peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(PLAN)).await.is_err() {
                     break;
                 }
             }
@@ -220,23 +306,19 @@ impl ServerHandler for Server {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut events = self.session().subscribe();
+        let mut changes = self.changes();
         self.listeners.fetch_add(1, Ordering::Relaxed);
+        // A client that asked for nothing of this hears nothing of it.
+        let asked = context.accepted().resource_subscriptions.is_some();
         loop {
             tokio::select! {
                 () = context.cancelled() => break,
-                event = events.next() => match event {
-                    Some(event) if changes_plan(&event) => {
-                        // A client that asked for nothing of this hears nothing of it.
-                        if context.accepted().resource_subscriptions.is_some()
-                            && context.sink().notify_resource_updated(PLAN).await.is_err()
-                        {
-                            break;
-                        }
+                () = self.requests.input_ended() => break,
+                more = changes.next() => {
+                    if !more || (asked && context.sink().notify_resource_updated(PLAN).await.is_err()) {
+                        break;
                     }
-                    Some(_) => {}
-                    None => break,
-                },
+                }
             }
         }
         self.listeners.fetch_sub(1, Ordering::Relaxed);
@@ -287,10 +369,14 @@ fn schema(text: &str) -> Arc<JsonObject> {
     Arc::new(serde_json::from_str(text).unwrap_or_default())
 }
 
-fn success(result: ToolResult) -> CallToolResult {
-    let mut answer = CallToolResult::success(vec![ContentBlock::text(result.text)]);
-    answer.structured_content = serde_json::from_str(&result.details).ok();
-    answer
+/// Details as one line of JSON; `None` where they are no JSON.
+fn details(details: String) -> Option<Box<RawValue>> {
+    let details = RawValue::from_string(details).ok()?;
+    if !details.get().contains(['\n', '\r']) {
+        return Some(details);
+    }
+    // They stand between values: no string in JSON holds one.
+    RawValue::from_string(details.get().replace(['\n', '\r'], " ")).ok()
 }
 
 /// The sentence is for the model; the code and the particulars are for a client that wants to act on them.
@@ -312,7 +398,8 @@ mod tests {
     use plan_execute_host::{
         Grants, Host, components,
         journal::{
-            AppendError, Appended, CheckedPayload, Durability, Encoding, Entry, Journal, Memory, Position, ReadError,
+            AppendError, Appended, CheckedPayload, Durability, Encoding, Entry, Journal, Memory, Payload, Position,
+            ReadError,
         },
     };
     use std::sync::atomic::AtomicBool;
@@ -371,6 +458,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn details_are_one_line() {
+        for (text, line) in [
+            ("{}", Some("{}")),
+            ("{\r\n \"a\": \"\\n\"\n}\n", Some("{   \"a\": \"\\n\" }")),
+            ("{\"a\": \"\n\"}", None),
+            ("{", None),
+            ("", None),
+        ] {
+            assert_eq!(details(text.into()).as_deref().map(RawValue::get), line, "{text:?}");
+        }
+    }
+
     #[tokio::test]
     async fn after_a_failed_write_the_next_call_opens_the_session_again() {
         let cache = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tmp/compiled");
@@ -379,15 +479,29 @@ mod tests {
         for keeps in [true, false] {
             let journal = Doubtful { keeps, ..Doubtful::default() };
             let session = host.open(journal.clone()).await.unwrap();
-            let server = Server::new(session.attach(&plugin, "{}", Grants::Declared).await.unwrap());
+            let server = Server::new(session.attach(&plugin, "{}", Grants::Declared).await.unwrap(), Requests::new());
             server.call("plan_create", r#"{"title":"T","steps":["a"]}"#).await.unwrap().unwrap();
             journal.doubt.store(true, Ordering::Relaxed);
             let refused = server.call("plan_advance", r#"{"step":1,"status":"done"}"#).await.unwrap().unwrap_err();
             assert_eq!(refused.code, "reopen-required");
             let status = if keeps { "done" } else { "pending" };
+            let mut changes = server.changes();
             assert!(server.plan().await.unwrap().contains(status), "what the storage holds counts");
+            assert_eq!(changes.moved.has_changed().unwrap(), keeps, "a write that was kept changes the plan");
+            changes.moved.mark_unchanged();
             server.call("plan_advance", r#"{"step":1,"status":"skipped"}"#).await.unwrap().unwrap();
             assert!(server.plan().await.unwrap().contains("skipped"));
+            assert!(changes.next().await, "saved");
+            assert!(!changes.moved.has_changed().unwrap());
+            // Someone else appends.
+            let at = journal.memory.position().await.unwrap();
+            let payload =
+                Payload::json("{\"title\":\"Theirs\",\"steps\":[{\"id\":1,\"title\":\"a\",\"status\":\"pending\"}]}");
+            journal.memory.append(&at, plans::CUSTOM_TYPE, &payload.check().unwrap()).await.unwrap();
+            assert!(server.plan().await.unwrap().contains("Theirs"));
+            assert!(changes.next().await, "moved by someone else");
+            server.plan().await.unwrap();
+            assert!(!changes.moved.has_changed().unwrap());
         }
     }
 }

@@ -3,28 +3,23 @@
 //! The library's own transport passes over what it cannot read, so that whoever sent it waits for ever, and takes on any
 //! number of requests. This one answers whatever was sent, and reads on only while few requests wait for their answers.
 
+use super::requests::{Kind, Requests, Slot};
 use rmcp::{
     ErrorData, RoleServer,
-    model::RequestId,
+    model::{ClientNotification, ClientRequest, JsonRpcResponse, JsonRpcVersion2_0, RequestId, ServerResult},
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
-use serde_json::Value;
-use std::{
-    borrow::Cow,
-    collections::{HashMap, VecDeque},
-    io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
+use std::{borrow::Cow, collections::VecDeque, io, sync::Arc};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
-    sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore},
+    sync::Mutex,
 };
 
 /// The longest message, in bytes. The arguments of a tool have a smaller limit of their own.
 const MAX_MESSAGE: usize = 4 * 1024 * 1024;
-/// How many requests may wait for their answers before no more are read.
-const MAX_PENDING: usize = 256;
 
 type Incoming = RxJsonRpcMessage<RoleServer>;
 type Outgoing = TxJsonRpcMessage<RoleServer>;
@@ -32,7 +27,7 @@ type Outgoing = TxJsonRpcMessage<RoleServer>;
 /// The transport.
 pub(super) struct Lines<R, W> {
     input: BufReader<R>,
-    output: Arc<AsyncMutex<W>>,
+    output: Arc<Mutex<W>>,
     line: Vec<u8>,
     /// The rest of a line that is too long is passed over.
     too_long: bool,
@@ -40,8 +35,8 @@ pub(super) struct Lines<R, W> {
     batch: VecDeque<Value>,
     /// Did a request come yet? Before the first one there is nothing to notify anybody of.
     begun: bool,
-    slots: Arc<Semaphore>,
-    pending: Arc<Mutex<HashMap<RequestId, OwnedSemaphorePermit>>>,
+    ended: bool,
+    requests: Requests,
 }
 
 /// What a line holds.
@@ -55,16 +50,16 @@ enum Line {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Lines<R, W> {
-    pub(super) fn new(input: R, output: W) -> Lines<R, W> {
+    pub(super) fn new(input: R, output: W, requests: Requests) -> Lines<R, W> {
         Lines {
             input: BufReader::new(input),
-            output: Arc::new(AsyncMutex::new(output)),
+            output: Arc::new(Mutex::new(output)),
             line: Vec::new(),
             too_long: false,
             batch: VecDeque::new(),
             begun: false,
-            slots: Arc::new(Semaphore::new(MAX_PENDING)),
-            pending: Arc::default(),
+            ended: false,
+            requests,
         }
     }
 
@@ -73,7 +68,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Lines<R, W> {
         loop {
             let available = self.input.fill_buf().await?;
             if available.is_empty() {
-                return Ok(None);
+                // What stands there without a line feed is a message, or was cut.
+                let rest = std::mem::take(&mut self.line);
+                return Ok(serde_json::from_slice(rest.trim_ascii()).ok().map(message));
             }
             let end = available.iter().position(|&byte| byte == b'\n');
             let taken = end.map_or(available.len(), |end| end + 1);
@@ -97,35 +94,51 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Lines<R, W> {
         }
     }
 
-    /// Answers what is no message.
-    fn refuse(&self, error: ErrorData, id: Option<RequestId>, slot: OwnedSemaphorePermit) {
-        let send = send(Arc::clone(&self.output), Outgoing::error(error, id));
+    /// Answers what is no message that can be served.
+    fn refuse(&self, error: ErrorData, id: Option<RequestId>, slot: Slot) {
+        let output = Arc::clone(&self.output);
         tokio::spawn(async move {
             // Where the client does not listen any more, it is gone.
-            let _ = send.await;
+            let _ = write(output, line(&Outgoing::error(error, id))).await;
             drop(slot);
         });
     }
 }
 
-impl<R, W> Lines<R, W> {
-    fn pending(&self) -> MutexGuard<'_, HashMap<RequestId, OwnedSemaphorePermit>> {
-        lock(&self.pending)
-    }
-}
-
-fn lock(
-    pending: &Mutex<HashMap<RequestId, OwnedSemaphorePermit>>,
-) -> MutexGuard<'_, HashMap<RequestId, OwnedSemaphorePermit>> {
-    pending.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-async fn send<W: AsyncWrite + Unpin>(output: Arc<AsyncMutex<W>>, message: Outgoing) -> io::Result<()> {
-    let mut line = serde_json::to_vec(&message)?;
+fn line(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
+    Ok(line)
+}
+
+async fn write<W: AsyncWrite + Unpin>(output: Arc<Mutex<W>>, line: io::Result<Vec<u8>>) -> io::Result<()> {
+    let line = line?;
     let mut output = output.lock().await;
     output.write_all(&line).await?;
     output.flush().await
+}
+
+/// An answer whose structured part was put by.
+#[derive(Serialize)]
+struct Structured<'a> {
+    jsonrpc: &'a JsonRpcVersion2_0,
+    id: &'a RequestId,
+    result: StructuredResult<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StructuredResult<'a> {
+    #[serde(flatten)]
+    result: &'a ServerResult,
+    structured_content: &'a RawValue,
+}
+
+impl<'a> Structured<'a> {
+    fn new(answer: &'a JsonRpcResponse<ServerResult>, structured_content: &'a RawValue) -> Structured<'a> {
+        let result = StructuredResult { result: &answer.result, structured_content };
+        Structured { jsonrpc: &answer.jsonrpc, id: &answer.id, result }
+    }
 }
 
 impl<R, W> Transport<RoleServer> for Lines<R, W>
@@ -136,42 +149,66 @@ where
     type Error = io::Error;
 
     fn send(&mut self, message: Outgoing) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let slot = match &message {
-            Outgoing::Response(answer) => self.pending().remove(&answer.id),
-            Outgoing::Error(answer) => answer.id.as_ref().and_then(|id| self.pending().remove(id)),
+        let ended = match &message {
+            Outgoing::Response(answer) => self.requests.end(&answer.id),
+            Outgoing::Error(answer) => answer.id.as_ref().and_then(|id| self.requests.end(id)),
             Outgoing::Request(_) | Outgoing::Notification(_) => None,
         };
-        let send = send(Arc::clone(&self.output), message);
+        let (slot, structured) = ended.unzip();
+        let line = match (&message, structured.flatten()) {
+            (Outgoing::Response(answer), Some(structured)) => line(&Structured::new(answer, &structured)),
+            _ => line(&message),
+        };
+        let write = write(Arc::clone(&self.output), line);
         async move {
-            let sent = send.await;
+            let written = write.await;
             drop(slot);
-            sent
+            written
         }
     }
 
     async fn receive(&mut self) -> Option<Incoming> {
         loop {
-            // It is never closed.
-            let slot = Arc::clone(&self.slots).acquire_owned().await.ok()?;
+            if self.ended {
+                // The library gives what is under way a few seconds from here on, and then nothing.
+                self.requests.finish().await;
+                return None;
+            }
+            let slot = self.requests.slot().await?;
             let line = match self.batch.pop_front() {
                 Some(value) => message(value),
-                // A client that cannot be read from any more is gone.
-                None => self.read().await.ok()??,
+                None => match self.read().await {
+                    Ok(Some(line)) => line,
+                    // A client that cannot be read from any more is gone.
+                    Ok(None) | Err(_) => {
+                        self.ended = true;
+                        continue;
+                    }
+                },
             };
             match line {
                 Line::Message(message) => match &*message {
                     Incoming::Request(request) => {
                         self.begun = true;
-                        self.pending().insert(request.id.clone(), slot);
-                        return Some(*message);
+                        let kind = match &request.request {
+                            ClientRequest::SubscriptionsListenRequest(_) => Kind::Stream,
+                            _ => Kind::Answer,
+                        };
+                        match self.requests.begin(&request.id, kind, slot) {
+                            Ok(()) => return Some(*message),
+                            Err(slot) => {
+                                let error =
+                                    "a request of this id still waits for its answer: give each an id of its own";
+                                self.refuse(ErrorData::invalid_request(error, None), Some(request.id.clone()), slot);
+                            }
+                        }
                     }
                     Incoming::Notification(notification) => {
-                        if let rmcp::model::ClientNotification::CancelledNotification(cancelled) =
-                            &notification.notification
+                        if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                             && let Some(id) = &cancelled.params.request_id
                         {
                             // It is not answered any more.
-                            self.pending().remove(id);
+                            self.requests.end(id);
                         }
                         if self.begun {
                             return Some(*message);
@@ -269,8 +306,8 @@ fn without_lone_surrogates(json: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use rmcp::model::{EmptyResult, NumberOrString, ServerResult};
+    use super::{super::requests::MAX_PENDING, *};
+    use rmcp::model::{EmptyResult, NumberOrString};
     use std::time::Duration;
     use tokio::{
         io::{DuplexStream, WriteHalf, duplex, split},
@@ -337,7 +374,7 @@ mod tests {
     fn lines() -> (Duplex, DuplexStream) {
         let (client, server) = duplex(1024 * 1024);
         let (input, output) = split(server);
-        (Lines::new(input, output), client)
+        (Lines::new(input, output, Requests::new()), client)
     }
 
     fn answer(id: i64) -> Outgoing {
@@ -384,10 +421,70 @@ mod tests {
         let ping = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
         client.write_all(ping).await.unwrap();
         lines.receive().await.unwrap();
-        assert_eq!(lines.pending().len(), 1);
         let cancel = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1}}\n";
         client.write_all(cancel).await.unwrap();
         lines.receive().await.unwrap();
-        assert!(lines.pending().is_empty());
+        assert!(lines.requests.end(&NumberOrString::Number(1)).is_none());
+    }
+
+    #[tokio::test]
+    async fn the_last_message_needs_no_line_feed() {
+        for (text, messages) in [
+            ("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", 1),
+            ("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"} \r", 1),
+            ("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"pi", 0),
+            ("", 0),
+        ] {
+            let (mut lines, mut client) = lines();
+            client.write_all(text.as_bytes()).await.unwrap();
+            client.shutdown().await.unwrap();
+            for _ in 0..messages {
+                assert!(matches!(lines.receive().await, Some(Incoming::Request(_))), "{text}");
+                lines.send(answer(1)).await.unwrap();
+            }
+            assert!(lines.receive().await.is_none(), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_input_waits_for_answers() {
+        let (mut lines, mut client) = lines();
+        client.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await.unwrap();
+        client.shutdown().await.unwrap();
+        lines.receive().await.unwrap();
+        assert!(timeout(Duration::from_millis(50), lines.receive()).await.is_err(), "one waits for its answer");
+        lines.send(answer(1)).await.unwrap();
+        assert!(lines.receive().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn an_id_that_is_in_use_is_refused() {
+        let (mut lines, mut client) = lines();
+        let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+        client.write_all(ping.repeat(2).as_bytes()).await.unwrap();
+        lines.receive().await.unwrap();
+        assert!(timeout(Duration::from_millis(50), lines.receive()).await.is_err());
+        let mut error = String::new();
+        BufReader::new(&mut client).read_line(&mut error).await.unwrap();
+        assert!(error.contains("-32600") && error.contains("\"id\":1"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn what_was_put_by_is_part_of_the_answer() {
+        let (mut lines, mut client) = lines();
+        client.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await.unwrap();
+        lines.receive().await.unwrap();
+        let id = NumberOrString::Number(1);
+        lines.requests.put_by(&id, RawValue::from_string("{\"a\":1.0}".into()).unwrap());
+        let result = rmcp::model::CallToolResult::success(vec![rmcp::model::ContentBlock::text("t")]);
+        lines.send(Outgoing::response(ServerResult::CallToolResult(result.clone()), id.clone())).await.unwrap();
+        let mut line = String::new();
+        BufReader::new(&mut client).read_line(&mut line).await.unwrap();
+        let with_a_value = {
+            let mut result = result;
+            result.structured_content = Some(serde_json::json!({"a": 1.0}));
+            serde_json::to_value(Outgoing::response(ServerResult::CallToolResult(result), id)).unwrap()
+        };
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), with_a_value);
     }
 }
