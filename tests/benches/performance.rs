@@ -337,7 +337,7 @@ fn sql(c: &mut Criterion) {
                 runtime.block_on(tools.call_alone("plan_advance", &change)).unwrap().unwrap();
             });
         });
-        let (pool, bytes) = (database.pool(), payload.as_payload().bytes.clone());
+        let (pool, bytes) = (&database.pool(), payload.as_payload().bytes.clone());
         let column = if kind == "sqlite" { "BLOB" } else { "BYTEA" };
         for statement in
             ["DROP TABLE IF EXISTS bare".into(), format!("CREATE TABLE bare (id TEXT PRIMARY KEY, payload {column})")]

@@ -16,7 +16,10 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// What the proxy does at the next COMMIT.
+/// The custom type of the entries. Through the proxy, only the statement that inserts one names it; it commits by itself.
+const TYPE: &str = "test/number";
+
+/// What the proxy does at the next such statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Cut {
@@ -64,7 +67,7 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, cut: Arc<AtomicU8>) 
         tokio::select! {
             read = client.read(&mut up) => {
                 let Ok(length @ 1..) = read else { return };
-                if up[..length].windows(6).any(|window| window == b"COMMIT") {
+                if up[..length].windows(TYPE.len()).any(|window| window == TYPE.as_bytes()) {
                     let armed = cut.swap(Cut::None as u8, Ordering::SeqCst);
                     if armed == Cut::Before as u8 {
                         return;
@@ -96,12 +99,12 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, cut: Arc<AtomicU8>) 
 async fn append(session: &SqlSession, number: u32) -> Result<String, AppendError> {
     let at = session.position().await.unwrap();
     let payload = Payload::json(number.to_string()).check().unwrap();
-    Ok(session.append(&at, "test/number", &payload).await?.id)
+    Ok(session.append(&at, TYPE, &payload).await?.id)
 }
 
 async fn numbers(session: &SqlSession) -> Vec<String> {
     let at = session.position().await.unwrap();
-    let entries = session.entries(&at, "test/number", None, 100).await.unwrap();
+    let entries = session.entries(&at, TYPE, None, 100).await.unwrap();
     entries.into_iter().rev().map(|entry| String::from_utf8(entry.payload.bytes).unwrap()).collect()
 }
 

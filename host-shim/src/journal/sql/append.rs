@@ -1,9 +1,13 @@
 //! An append: one transaction, and what is known when its end was not heard.
 
-use super::{Database, Place, SqlSession, State, encoding, error::SqlError};
-use crate::journal::{AppendError, Appended, CheckedPayload, Durability, Encoding, Position, now_ms};
+use super::{
+    Database, Place, Seen, SqlSession, State, encoding,
+    error::{SqlError, lost},
+    query,
+};
+use crate::journal::{AppendError, Appended, CheckedPayload, Durability, Encoding, Position, ReadError, now_ms};
 use sqlx::{AnyConnection, Connection, Row};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use uuid::Uuid;
 
 /// How often a transaction that collided with others is tried again.
@@ -11,13 +15,34 @@ const ATTEMPTS: usize = 10;
 /// How long finding out what became of an entry may take.
 const SETTLE: Duration = Duration::from_secs(4);
 
+/// Inserts an entry where the newest one is still the one that was seen and nobody has raised the fence.
+macro_rules! insert {
+    ($lock:literal) => {
+        concat!(
+            "INSERT INTO plan_execute_entries
+             (session_id, id, ordinal, parent, line, place, custom_type, timestamp_ms, encoding, payload)
+             SELECT s.id, $2, $3, $4, $5, $6, $7, $8, $9, $10 FROM plan_execute_sessions s
+             WHERE s.id = $1 AND s.fence = $11 AND ($3 = 0 OR EXISTS (SELECT 1 FROM plan_execute_entries k
+                 WHERE k.session_id = $1 AND k.ordinal = $3 - 1 AND k.id = $12))",
+            $lock
+        )
+    };
+}
+
+/// SQLite has one writer at a time.
+const INSERT: &str = insert!("");
+/// Elsewhere the session's row is locked.
+const INSERT_AND_LOCK: &str = insert!(" FOR UPDATE OF s");
+
 /// Why a transaction did not end well.
 enum Fault {
     /// Nothing was written, for certain.
     Refused(AppendError),
     /// It collided with another one and may be tried again.
     Collided(sqlx::Error),
-    /// The answer to COMMIT was lost.
+    /// The session is not where it was last seen, or behind another fence.
+    Elsewhere,
+    /// The answer to the statement that commits was lost.
     Unknown(sqlx::Error),
 }
 
@@ -31,11 +56,15 @@ impl SqlSession {
         if at.leaf != state.leaf {
             return Err(AppendError::BranchChanged);
         }
-        let mut attempt = 0;
+        let (mut attempt, mut fence) = (0, state.seen.fence);
         let place = loop {
             attempt += 1;
-            match self.transaction(&state, &new).await {
-                Ok((line, place)) => break Some(Place { line, place, last: true }),
+            let (file, inserted) = tokio::join!(self.inner.database.file(), self.insert(&state, fence, &new));
+            match inserted {
+                Ok(_) if file.as_ref().ok() != Some(&state.file) => {
+                    return Err(AppendError::Failed("the file of the database was moved or replaced meanwhile".into()));
+                }
+                Ok(place) => break Some(place),
                 Err(Fault::Refused(error)) => return Err(error),
                 Err(Fault::Collided(_)) if attempt < ATTEMPTS => {
                     tokio::time::sleep(Duration::from_millis(1 << attempt.min(6))).await;
@@ -43,6 +72,20 @@ impl SqlSession {
                 Err(Fault::Collided(error)) => {
                     let reason = format!("the database was busy with other transactions ({error})");
                     return Err(AppendError::Unavailable(reason));
+                }
+                Err(Fault::Elsewhere) => {
+                    let there = query::seen(&mut *self.connection().await?, &self.inner.session_id).await;
+                    let there = there.map_err(SqlError::from).map_err(ReadError::from)?;
+                    let (there, _) =
+                        there.ok_or_else(|| ReadError::from(SqlError::NoSession(self.inner.name.clone())))?;
+                    if attempt == ATTEMPTS
+                        || there.fence == fence
+                        || there != (Seen { fence: there.fence, ..state.seen.clone() })
+                    {
+                        return Err(AppendError::BranchChanged);
+                    }
+                    // Whoever raised the fence gave up a statement of its own; the session stands where it stood.
+                    fence = there.fence;
                 }
                 Err(Fault::Unknown(error)) => {
                     self.settle(&state, &new.id, error).await?;
@@ -52,54 +95,75 @@ impl SqlSession {
         };
         let mut held = self.inner.state();
         // Others may have been seen meanwhile; then the leaf has moved on already.
-        if held.opening == state.opening && held.entries <= state.entries + 1 {
-            *held = State { leaf: Some(new.id.as_str().into()), entries: state.entries + 1, place, ..state };
+        if held.opening == state.opening && held.seen.entries <= state.seen.entries + 1 {
+            let newest: Option<Arc<str>> = Some(new.id.as_str().into());
+            let seen = Seen { entries: state.seen.entries + 1, newest: newest.clone(), fence };
+            let version = held.version + 1;
+            *held = State { leaf: newest, seen, place, version, ..state };
         }
         Ok(Appended { id: new.id, timestamp_ms: new.timestamp_ms, durability: Durability::Stored })
     }
 
-    /// Returns the line and place of the new entry.
-    async fn transaction(&self, state: &State, new: &New<'_>) -> Result<(i64, i64), Fault> {
-        let mut connection = self.inner.database.pool.acquire().await.map_err(before_commit)?;
-        let mut transaction = connection.begin().await.map_err(before_commit)?;
-        let session_id = self.inner.session_id.to_string();
-        let count = sqlx::query(
-            "UPDATE plan_execute_sessions SET entries = entries + 1, newest = $3 WHERE id = $1 AND entries = $2",
-        )
-        .bind(session_id.clone())
-        .bind(state.entries)
-        .bind(new.id.clone());
-        // The row is ours from here on.
-        if count.execute(&mut *transaction).await.map_err(before_commit)?.rows_affected() == 0 {
-            let there = super::revision(&mut transaction, &session_id).await.map_err(before_commit)?;
-            return Err(Fault::Refused(match there {
-                Some(_) => AppendError::BranchChanged,
-                None => super::gone().into(),
-            }));
+    /// Inserts the entry, and returns where it stands.
+    async fn insert(&self, state: &State, fence: i64, new: &New<'_>) -> Result<Place, Fault> {
+        let mut connection = self.inner.database.pool().acquire().await.map_err(before_commit)?;
+        if let Some(Place { line, place, last: true }) = state.place {
+            let place = Place { line, place: place + 1, last: true };
+            // The statement is the whole transaction.
+            self.insert_at(&mut connection, state, fence, new, place).await.map_err(|error| match error {
+                Some(error) => at_commit(error),
+                None => Fault::Elsewhere,
+            })?;
+            return Ok(place);
         }
-        let (line, place) = match state.place {
-            Some(Place { line, place, last: true }) => (line, place + 1),
-            _ => find_place(&mut transaction, &session_id, state.leaf.as_deref()).await.map_err(before_commit)?,
-        };
-        let insert = sqlx::query(
-            "INSERT INTO plan_execute_entries
-             (session_id, id, ordinal, parent, line, place, custom_type, timestamp_ms, encoding, payload)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-        )
-        .bind(session_id)
-        .bind(new.id.clone())
-        .bind(state.entries)
-        .bind(state.leaf.as_deref().map(str::to_owned))
-        .bind(line)
-        .bind(place)
-        .bind(new.custom_type.map(str::to_owned))
-        .bind(i64::try_from(new.timestamp_ms).unwrap_or(i64::MAX))
-        .bind(new.encoding)
-        .bind(new.bytes.to_vec());
-        insert.execute(&mut *transaction).await.map_err(before_commit)?;
-        match transaction.commit().await {
-            Ok(()) => Ok((line, place)),
-            Err(error) => Err(at_commit(error)),
+        let mut transaction = connection.begin().await.map_err(before_commit)?;
+        let lock = sqlx::query("UPDATE plan_execute_sessions SET lines = lines WHERE id = $1 AND fence = $2");
+        let lock = lock.bind(self.inner.session_id.to_string()).bind(fence);
+        // The row is ours from here on.
+        if lock.execute(&mut *transaction).await.map_err(before_commit)?.rows_affected() == 0 {
+            return Err(Fault::Elsewhere);
+        }
+        let place = find_place(&mut transaction, &self.inner.session_id, state.leaf.as_deref()).await;
+        let (line, place) = place.map_err(before_commit)?.ok_or(Fault::Elsewhere)?;
+        let place = Place { line, place, last: true };
+        self.insert_at(&mut transaction, state, fence, new, place).await.map_err(|error| match error {
+            Some(error) => before_commit(error),
+            None => Fault::Elsewhere,
+        })?;
+        transaction.commit().await.map_err(at_commit)?;
+        Ok(place)
+    }
+
+    /// Inserts the entry at a place, where the newest entry is still the one that was seen; `None` where it is not.
+    async fn insert_at(
+        &self,
+        connection: &mut AnyConnection,
+        state: &State,
+        fence: i64,
+        new: &New<'_>,
+        Place { line, place, .. }: Place,
+    ) -> Result<(), Option<sqlx::Error>> {
+        let sqlite = connection.backend_name() == "SQLite";
+        let insert = sqlx::query(if sqlite { INSERT } else { INSERT_AND_LOCK });
+        let insert = insert
+            .bind(self.inner.session_id.to_string())
+            .bind(new.id.clone())
+            .bind(state.seen.entries)
+            .bind(state.leaf.as_deref().map(str::to_owned))
+            .bind(line)
+            .bind(place)
+            .bind(new.custom_type.map(str::to_owned))
+            .bind(i64::try_from(new.timestamp_ms).unwrap_or(i64::MAX))
+            .bind(new.encoding)
+            .bind(new.bytes.to_vec())
+            .bind(fence)
+            .bind(state.seen.newest.as_deref().unwrap_or_default().to_owned());
+        match insert.execute(connection).await {
+            Ok(inserted) if inserted.rows_affected() == 1 => Ok(()),
+            Ok(_) => Err(None),
+            // Someone else has taken the number.
+            Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Err(None),
+            Err(error) => Err(Some(error)),
         }
     }
 
@@ -113,17 +177,18 @@ impl SqlSession {
                 // Its file was being written by this very process.
                 return Ok(None);
             }
-            if Database::identity(&mut connection).await != state.server {
+            // A server that does not tell who it is may be another one.
+            if state.server.is_none() || Database::identity(&mut connection).await != state.server {
                 return Ok(None);
             }
             let mut transaction = connection.begin().await?;
-            // Whoever holds the row has ended before this is answered.
-            let lock = sqlx::query("UPDATE plan_execute_sessions SET lines = lines WHERE id = $1");
+            // Whoever holds the row has ended before this is answered, and whoever comes for it later is kept out.
+            let lock = sqlx::query("UPDATE plan_execute_sessions SET fence = fence + 1 WHERE id = $1");
             lock.bind(self.inner.session_id.to_string()).execute(&mut *transaction).await?;
             let find = sqlx::query("SELECT 1 AS found FROM plan_execute_entries WHERE session_id = $1 AND id = $2");
             let find = find.bind(self.inner.session_id.to_string()).bind(id.to_owned());
             let found = find.fetch_optional(&mut *transaction).await?.is_some();
-            transaction.rollback().await?;
+            transaction.commit().await?;
             Ok::<_, SqlError>(Some(found))
         };
         match tokio::time::timeout(SETTLE, look).await {
@@ -165,12 +230,12 @@ impl<'a> New<'a> {
     }
 }
 
-/// Where an entry below `leaf` stands: behind it, or on a new line.
+/// Where an entry below `leaf` stands: behind it, or on a new line. `None` where there is no such leaf.
 async fn find_place(
     transaction: &mut AnyConnection,
     session_id: &str,
     leaf: Option<&str>,
-) -> Result<(i64, i64), sqlx::Error> {
+) -> Result<Option<(i64, i64)>, sqlx::Error> {
     let mut branching = None;
     if let Some(leaf) = leaf {
         let query = sqlx::query(
@@ -178,10 +243,11 @@ async fn find_place(
                  WHERE e.session_id = l.session_id AND e.line = l.line) AS last
              FROM plan_execute_entries l WHERE l.session_id = $1 AND l.id = $2",
         );
-        let row = query.bind(session_id.to_owned()).bind(leaf.to_owned()).fetch_one(&mut *transaction).await?;
+        let row = query.bind(session_id.to_owned()).bind(leaf.to_owned()).fetch_optional(&mut *transaction).await?;
+        let Some(row) = row else { return Ok(None) };
         let (line, place, last): (i64, i64, i64) = (row.try_get("line")?, row.try_get("place")?, row.try_get("last")?);
         if place == last {
-            return Ok((line, place + 1));
+            return Ok(Some((line, place + 1)));
         }
         branching = Some((line, place));
     }
@@ -204,7 +270,7 @@ async fn find_place(
         );
         further.bind(session_id.to_owned()).bind(new).bind(line).execute(&mut *transaction).await?;
     }
-    Ok((new, 0))
+    Ok(Some((new, 0)))
 }
 
 /// An error before COMMIT was sent: whatever it was, the transaction is not committed.
@@ -219,10 +285,22 @@ fn at_commit(error: sqlx::Error) -> Fault {
     if collided(&error) {
         return Fault::Collided(error);
     }
-    match &error {
+    if lost(&error) {
+        return Fault::Unknown(error);
+    }
+    let sqlx::Error::Database(database) = &error else { return Fault::Unknown(error) };
+    match database.code().as_deref() {
         // SQLite has no room: what it wrote of the transaction does not count.
-        sqlx::Error::Database(database) if database.code().as_deref() == Some("13") => {
+        Some("13") => {
             Fault::Refused(AppendError::Unavailable(format!("the database has no room for the entry ({error})")))
+        }
+        // SQLite did not begin: others write, or nobody may.
+        Some("5" | "8" | "14" | "261" | "517" | "1032") => before_commit(error),
+        // PostgreSQL refused the statement: integrity, permissions, resources, a read-only server.
+        Some(code)
+            if code.len() == 5 && ["22", "23", "25", "42", "53", "55"].iter().any(|class| code.starts_with(class)) =>
+        {
+            before_commit(error)
         }
         _ => Fault::Unknown(error),
     }

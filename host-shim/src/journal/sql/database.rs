@@ -1,12 +1,20 @@
 //! A database, and the sessions in it.
 
-use super::{SqlSession, error::SqlError, schema};
+use super::{
+    SqlSession,
+    address::{Address, FileIdentity},
+    error::SqlError,
+    schema,
+};
 use crate::journal::now_ms;
 use sqlx::{
     AnyConnection, AnyPool, Connection, Executor, Row,
     any::{AnyConnectOptions, AnyPoolOptions},
 };
-use std::{path::Path, str::FromStr, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 use uuid::Uuid;
 
 /// How long reaching the database may take.
@@ -16,11 +24,19 @@ const MAX_CONNECTIONS: u32 = 8;
 
 /// A database of sessions: SQLite, or PostgreSQL and what speaks like it. Clones share their connections.
 #[derive(Clone)]
-pub struct Database {
-    pub(super) pool: AnyPool,
+pub struct Database(Arc<State>);
+
+struct State {
+    address: Address,
+    /// How to connect to a database that is there.
     options: AnyConnectOptions,
-    /// The address, without the password.
-    address: String,
+    opened: Mutex<Opened>,
+}
+
+/// The file that the connections are open on, and the connections.
+struct Opened {
+    file: Option<FileIdentity>,
+    pool: AnyPool,
 }
 
 /// One session, as a list shows it.
@@ -45,54 +61,62 @@ impl Database {
     /// [`SqlError`]
     pub async fn open(url: &str, create: bool) -> Result<Database, SqlError> {
         sqlx::any::install_default_drivers();
-        let address = without_password(url);
-        let database_url = url.to_owned();
-        let mut url = url.to_owned();
-        if url.starts_with("sqlite:") && create && !url.contains("mode=") {
-            url.push_str(if url.contains('?') { "&mode=rwc" } else { "?mode=rwc" });
-        }
-        let options = AnyConnectOptions::from_str(&url).map_err(|_| SqlError::Address(address.clone()))?;
-        let pool = AnyPoolOptions::new()
-            .max_connections(MAX_CONNECTIONS)
-            .acquire_timeout(CONNECT)
-            // A file does not go away while it is open; a server may.
-            .test_before_acquire(!url.starts_with("sqlite:"))
-            .after_connect(|connection, _| Box::pin(set_up(connection)))
-            .connect_lazy_with(options.clone());
-        if let Some(file) = sqlite_file(&database_url).filter(|file| !create && !file.exists()) {
+        let address = Address::parse(url)?;
+        if let Some(file) = address.file().filter(|file| !create && !file.exists()) {
             return Err(SqlError::NoFile(file.into()));
         }
-        let database = Database { pool, options, address };
-        let mut connection = database.connect().await?;
+        let make = (create && !address.has_mode()).then_some("mode=rwc");
+        let mut options = address.options(None)?;
+        let first = connect(&address, &address.options(make)?).await;
+        let (mut connection, read_only) = match first {
+            Err(_) if !create && address.is_at_rest_and_read_only() => {
+                options = address.options(Some("mode=ro&immutable=1"))?;
+                (connect(&address, &options).await?, true)
+            }
+            connected => (connected?, false),
+        };
         schema::prepare(&mut connection, create).await?;
-        if connection.backend_name() == "SQLite" {
+        if connection.backend_name() == "SQLite" && !read_only {
             // It stays so from now on. Only for a file of ours: another program's is left as it is.
             connection.execute("PRAGMA journal_mode = WAL").await?;
         }
         // What goes wrong in closing it concerns nobody.
         let _ = connection.close().await;
-        Ok(database)
+        let file = address.identity().await.map_err(|error| unreachable(&address, error.to_string()))?;
+        let opened = Mutex::new(Opened { file, pool: pool(&options) });
+        Ok(Database(Arc::new(State { address, options, opened })))
+    }
+
+    /// Its connections.
+    #[cfg(not(feature = "testing"))]
+    pub(super) fn pool(&self) -> AnyPool {
+        self.opened().pool.clone()
     }
 
     /// Its connections, for benchmarks and for looking at the tables.
     #[cfg(feature = "testing")]
-    pub fn pool(&self) -> &AnyPool {
-        &self.pool
+    pub fn pool(&self) -> AnyPool {
+        self.opened().pool.clone()
     }
 
     /// A connection of its own, outside the pool.
     pub(super) async fn connect(&self) -> Result<AnyConnection, SqlError> {
-        let unreachable = |reason: String| SqlError::Unreachable { address: self.address.clone(), reason };
-        let connect = async {
-            let mut connection = AnyConnection::connect_with(&self.options).await?;
-            set_up(&mut connection).await?;
-            Ok(connection)
-        };
-        match tokio::time::timeout(CONNECT, connect).await {
-            Ok(Ok(connection)) => Ok(connection),
-            Ok(Err(error)) => Err(unreachable(reason(error))),
-            Err(_) => Err(unreachable(format!("it did not answer within {CONNECT:?}"))),
+        connect(&self.0.address, &self.0.options).await
+    }
+
+    /// Which file the database is in now. Connections on another one, which stood there before, are not used any more.
+    pub(super) async fn file(&self) -> Result<Option<FileIdentity>, SqlError> {
+        let address = &self.0.address;
+        let file = address.identity().await.map_err(|error| unreachable(address, error.to_string()))?;
+        let mut opened = self.opened();
+        if opened.file != file {
+            *opened = Opened { file, pool: pool(&self.0.options) };
         }
+        Ok(file)
+    }
+
+    fn opened(&self) -> MutexGuard<'_, Opened> {
+        self.0.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The sessions, the newest first.
@@ -102,16 +126,19 @@ impl Database {
     /// [`SqlError::Database`]
     pub async fn sessions(&self) -> Result<Vec<SessionSummary>, SqlError> {
         let query = sqlx::query(
-            "SELECT id, name, created_ms, entries FROM plan_execute_sessions ORDER BY created_ms DESC, name",
+            "SELECT s.id, s.name, s.created_ms, e.ordinal FROM plan_execute_sessions s
+             LEFT JOIN plan_execute_entries e ON e.session_id = s.id AND e.ordinal =
+                 (SELECT MAX(m.ordinal) FROM plan_execute_entries m WHERE m.session_id = s.id)
+             ORDER BY s.created_ms DESC, s.name",
         );
-        let rows = query.fetch_all(&self.pool).await?;
+        let rows = query.fetch_all(&self.pool()).await?;
         rows.iter()
             .map(|row| {
                 Ok(SessionSummary {
                     id: row.try_get("id")?,
                     name: row.try_get("name")?,
                     created_ms: row.try_get::<i64, _>("created_ms")?.try_into().unwrap_or_default(),
-                    entries: row.try_get::<i64, _>("entries")?.try_into().unwrap_or_default(),
+                    entries: super::count(row)?.try_into().unwrap_or_default(),
                 })
             })
             .collect()
@@ -124,12 +151,12 @@ impl Database {
     /// [`SqlError::NameTaken`], [`SqlError::Database`]
     pub async fn create(&self, name: &str) -> Result<SqlSession, SqlError> {
         let query = sqlx::query(
-            "INSERT INTO plan_execute_sessions (id, name, created_ms, entries, lines, newest) VALUES ($1, $2, $3, 0, 0, NULL)",
+            "INSERT INTO plan_execute_sessions (id, name, created_ms, imported, lines) VALUES ($1, $2, $3, 0, 0)",
         )
         .bind(Uuid::now_v7().to_string())
         .bind(name)
         .bind(now_ms() as i64);
-        match query.execute(&self.pool).await {
+        match query.execute(&self.pool()).await {
             Ok(_) => self.session(name).await,
             Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Err(SqlError::NameTaken(name.into())),
             Err(error) => Err(error.into()),
@@ -143,7 +170,7 @@ impl Database {
     /// [`SqlError::NoSession`], [`SqlError::Database`]
     pub async fn session(&self, name: &str) -> Result<SqlSession, SqlError> {
         let query = sqlx::query("SELECT id FROM plan_execute_sessions WHERE name = $1").bind(name);
-        let row = query.fetch_optional(&self.pool).await?.ok_or_else(|| SqlError::NoSession(name.into()))?;
+        let row = query.fetch_optional(&self.pool()).await?.ok_or_else(|| SqlError::NoSession(name.into()))?;
         SqlSession::open(self.clone(), name, row.try_get::<String, _>("id")?.into()).await
     }
 
@@ -154,14 +181,13 @@ impl Database {
     /// [`SqlError::NameTaken`], [`SqlError::NoEntry`], [`SqlError::Database`]
     pub async fn fork(&self, from: &SqlSession, leaf: &str, name: &str) -> Result<SqlSession, SqlError> {
         let session_id = Uuid::now_v7().to_string();
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = self.pool().begin().await?;
         let insert = sqlx::query(
-            "INSERT INTO plan_execute_sessions (id, name, created_ms, entries, lines, newest) VALUES ($1, $2, $3, 0, 1, $4)",
+            "INSERT INTO plan_execute_sessions (id, name, created_ms, imported, lines) VALUES ($1, $2, $3, 0, 1)",
         )
         .bind(session_id.clone())
         .bind(name.to_owned())
-        .bind(now_ms() as i64)
-        .bind(leaf.to_owned());
+        .bind(now_ms() as i64);
         match insert.execute(&mut *transaction).await {
             Ok(_) => {}
             Err(sqlx::Error::Database(error)) if error.is_unique_violation() => {
@@ -187,13 +213,11 @@ impl Database {
         )
         .bind(from.session_id().to_owned())
         .bind(leaf.to_owned())
-        .bind(session_id.clone());
+        .bind(session_id);
         let copied = copy.execute(&mut *transaction).await?.rows_affected();
         if copied == 0 {
             return Err(SqlError::NoEntry(leaf.into()));
         }
-        let count = sqlx::query("UPDATE plan_execute_sessions SET entries = $2 WHERE id = $1");
-        count.bind(session_id).bind(copied as i64).execute(&mut *transaction).await?;
         transaction.commit().await?;
         self.session(name).await
     }
@@ -205,22 +229,50 @@ impl Database {
     /// [`SqlError::NoSession`], [`SqlError::Database`]
     pub async fn delete(&self, name: &str) -> Result<(), SqlError> {
         let query = sqlx::query("DELETE FROM plan_execute_sessions WHERE name = $1").bind(name);
-        match query.execute(&self.pool).await?.rows_affected() {
+        match query.execute(&self.pool()).await?.rows_affected() {
             0 => Err(SqlError::NoSession(name.into())),
             _ => Ok(()),
         }
     }
 
     /// Which server this is: another one, or the same after it took over from a failed one, has another text. `None` where
-    /// the database does not tell.
+    /// the database does not tell, or has not taken over yet.
     pub(super) async fn identity(connection: &mut AnyConnection) -> Option<String> {
         if connection.backend_name() == "SQLite" {
             return None;
         }
-        let query = "SELECT CAST(s.system_identifier AS TEXT) || ' ' || CAST(c.timeline_id AS TEXT) AS identity
-             FROM pg_control_system() AS s, pg_control_checkpoint() AS c";
+        // The timeline that is written on. The one of the last checkpoint stays the old one for minutes.
+        let query = "SELECT CAST(system_identifier AS TEXT) || ' ' ||
+                 SUBSTR(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS identity FROM pg_control_system()";
         connection.fetch_one(query).await.ok()?.try_get("identity").ok()
     }
+}
+
+fn pool(options: &AnyConnectOptions) -> AnyPool {
+    AnyPoolOptions::new()
+        .max_connections(MAX_CONNECTIONS)
+        .acquire_timeout(CONNECT)
+        // What was lost meanwhile shows at the first look, which is then taken again.
+        .test_before_acquire(false)
+        .after_connect(|connection, _| Box::pin(set_up(connection)))
+        .connect_lazy_with(options.clone())
+}
+
+async fn connect(address: &Address, options: &AnyConnectOptions) -> Result<AnyConnection, SqlError> {
+    let connect = async {
+        let mut connection = AnyConnection::connect_with(options).await?;
+        set_up(&mut connection).await?;
+        Ok(connection)
+    };
+    match tokio::time::timeout(CONNECT, connect).await {
+        Ok(Ok(connection)) => Ok(connection),
+        Ok(Err(error)) => Err(unreachable(address, reason(address, error))),
+        Err(_) => Err(unreachable(address, format!("it did not answer within {CONNECT:?}"))),
+    }
+}
+
+fn unreachable(address: &Address, reason: String) -> SqlError {
+    SqlError::Unreachable { address: address.shown().to_owned(), reason }
 }
 
 /// What each connection needs.
@@ -238,48 +290,15 @@ async fn set_up(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
-/// The file of an SQLite database, where it is in one.
-fn sqlite_file(url: &str) -> Option<&Path> {
-    let file = url.strip_prefix("sqlite:")?;
-    let file = file.strip_prefix("//").unwrap_or(file);
-    let file = file.split('?').next().unwrap_or_default();
-    (!file.is_empty() && file != ":memory:").then(|| Path::new(file))
-}
-
 /// The reason that the user can do something about.
-fn reason(error: sqlx::Error) -> String {
+fn reason(address: &Address, error: sqlx::Error) -> String {
     match error {
         sqlx::Error::Io(error) => error.to_string(),
+        // SQLite cannot open the file.
+        sqlx::Error::Database(error) if error.code().as_deref() == Some("14") => {
+            address.hindrance().unwrap_or_else(|| error.message().to_owned())
+        }
         sqlx::Error::Database(error) => error.message().to_owned(),
         error => error.to_string(),
-    }
-}
-
-/// The address as it may be shown.
-fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    // Whatever stands in the query may be a password as well.
-    let rest = rest.split('?').next().unwrap_or_default();
-    match rest.rsplit_once('@') {
-        None => format!("{scheme}://{rest}"),
-        Some((user, place)) => format!("{scheme}://{}@{place}", user.split(':').next().unwrap_or_default()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_address_shows_a_password() {
-        for (url, shown) in [
-            ("sqlite:plans.db", "sqlite:plans.db"),
-            ("postgres://a:secret@h:5432/d", "postgres://a@h:5432/d"),
-            ("postgres://a:se@cret@h/d", "postgres://a@h/d"),
-            ("postgres://h/d?user=a&password=secret", "postgres://h/d"),
-            ("postgres://a@h", "postgres://a@h"),
-        ] {
-            assert_eq!(without_password(url), shown);
-        }
     }
 }

@@ -10,6 +10,9 @@ pub enum SqlError {
     /// The address is none.
     #[error("{0} is no address of a database: write sqlite:FILE or postgres://USER@HOST/DATABASE")]
     Address(String),
+    /// A database in memory ends with its connection.
+    #[error("a database in memory keeps no sessions: name a file, as in sqlite:plans.db")]
+    NotInAFile,
     /// The database was not reached.
     #[error("the database {address} cannot be reached ({reason})")]
     Unreachable {
@@ -49,6 +52,9 @@ pub enum SqlError {
     /// A session file cannot be taken over, or not be written.
     #[error("{0}")]
     File(String),
+    /// The connection was lost.
+    #[error("the connection to the database was lost ({0})")]
+    Lost(String),
     /// The database refused, or broke down.
     #[error("the database answered: {0}")]
     Database(String),
@@ -56,15 +62,32 @@ pub enum SqlError {
 
 impl From<sqlx::Error> for SqlError {
     fn from(error: sqlx::Error) -> Self {
-        SqlError::Database(error.to_string())
+        match lost(&error) {
+            true => SqlError::Lost(error.to_string()),
+            false => SqlError::Database(error.to_string()),
+        }
+    }
+}
+
+/// Did the connection end? PostgreSQL says that it ends it when it is stopped.
+pub(super) fn lost(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Database(error) => matches!(error.code().as_deref(), Some("57P01" | "57P02")),
+        _ => false,
     }
 }
 
 impl From<SqlError> for ReadError {
     fn from(error: SqlError) -> Self {
         match error {
-            SqlError::Unreachable { .. } | SqlError::Database(_) => ReadError::Unavailable(error.to_string()),
+            SqlError::Unreachable { .. } | SqlError::Lost(_) | SqlError::Database(_) => {
+                ReadError::Unavailable(error.to_string())
+            }
             SqlError::NoEntry(_) => ReadError::NotFound(error.to_string()),
+            SqlError::NoSession(_) => {
+                ReadError::Other("the session is not in the database any more: open another one".into())
+            }
             _ => ReadError::Other(error.to_string()),
         }
     }

@@ -6,23 +6,35 @@
 //!
 //! # What an append is
 //!
-//! One transaction: it counts the session's row up where nobody else did since the session was last looked at, and so holds
-//! the row; then it inserts the entry. Where the answer to COMMIT is lost, the row is locked on a new connection, and then the
-//! entry is there or it is not. Only where that cannot be found out, the append has failed with unknown outcome.
+//! One statement, which is a transaction of its own: it locks the session's row and inserts the entry, where the newest entry is
+//! still the one that was last seen. (A transaction of several statements where a branch begins.) Where its answer is lost,
+//! the row is locked on a new connection, and then the entry is there or it is not; its *fence* is raised, so that a statement
+//! which the server has yet to read inserts nothing any more. Only where that cannot be found out, the append has failed with
+//! unknown outcome.
+//!
+//! # What another opening is
+//!
+//! A session whose entries are not those any more that were seen: a server that took over without the newest ones, a restored
+//! backup, an SQLite file that was moved or replaced.
 
+mod address;
 mod append;
 mod database;
 mod error;
+mod query;
 mod schema;
 mod transfer;
 
 pub use database::{Database, SessionSummary};
 pub use error::SqlError;
 
+use query::Found;
+
 use super::{
     AppendError, Appended, CheckedPayload, Durability, Encoding, Entry, Journal, Opening, PAGE_BYTES, Payload,
     Position, ReadError, pi::raw,
 };
+use address::FileIdentity;
 use sqlx::{AnyConnection, Row, any::AnyRow};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -55,17 +67,30 @@ struct Place {
 struct State {
     opening: Opening,
     leaf: Option<Arc<str>>,
-    /// How many entries the session had.
-    entries: i64,
+    seen: Seen,
     /// Where the leaf stands, once that was found out.
     place: Option<Place>,
     /// Which server it was.
     server: Option<String>,
+    /// Which file it was.
+    file: Option<FileIdentity>,
+    /// Raised by every change of this state.
+    version: u64,
+}
+
+/// What was seen of a session in the database.
+#[derive(Clone, PartialEq, Eq)]
+struct Seen {
+    /// How many entries it had.
+    entries: i64,
+    newest: Option<Arc<str>>,
+    /// What a statement must know to insert anything.
+    fence: i64,
 }
 
 impl SqlSession {
     async fn open(database: Database, name: &str, session_id: Arc<str>) -> Result<SqlSession, SqlError> {
-        let state = State::load(&database, &session_id).await?;
+        let state = State::load(&database, &session_id, name).await?;
         let inner = Inner {
             database,
             name: name.into(),
@@ -101,20 +126,64 @@ impl SqlSession {
         self.append_entry(at, append::New::own(bytes)).await
     }
 
-    /// Looks at the session's row.
-    async fn look(&self, connection: &mut AnyConnection) -> Result<Position, ReadError> {
-        let (entries, newest) =
-            revision(connection, &self.inner.session_id).await.map_err(unavailable)?.ok_or_else(gone)?;
-        let mut state = self.inner.state();
-        if state.entries != entries {
-            // Others appended, or an append of ours is about to say so.
-            *state = State { leaf: newest, entries, place: None, ..state.clone() };
+    /// Looks at the session, and at the newest entry of a custom type on the branch of its leaf, as far as one statement tells.
+    async fn look(&self, custom_type: Option<&str>) -> Result<(Position, Found), ReadError> {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            match self.look_once(custom_type).await {
+                // A connection that was open for long, to a server that was started again since. There are some of them.
+                Err(SqlError::Lost(_)) if attempt <= LOST => {}
+                looked => return Ok(looked?),
+            }
         }
-        Ok(self.inner.position(&state))
+    }
+
+    async fn look_once(&self, custom_type: Option<&str>) -> Result<(Position, Found), SqlError> {
+        let before = self.inner.state().clone();
+        let database = &self.inner.database;
+        let query = async {
+            let mut connection = database.pool().acquire().await?;
+            query::look(&mut connection, &self.inner.session_id, &before, custom_type).await
+        };
+        let (file, looked) = tokio::join!(database.file(), query);
+        if file? != before.file {
+            return self.load().await;
+        }
+        let looked = looked?.ok_or_else(|| SqlError::NoSession(self.inner.name.clone()))?;
+        let other = {
+            let mut state = self.inner.state();
+            let untouched = state.version == before.version;
+            let other = untouched && !looked.follows(&before.seen);
+            if looked.seen != state.seen && !other && (untouched || looked.seen.entries > state.seen.entries) {
+                let moved = looked.seen.entries != state.seen.entries;
+                // Others appended, or an append of ours is about to say so.
+                if moved {
+                    state.leaf.clone_from(&looked.seen.newest);
+                    state.place = None;
+                }
+                state.seen = looked.seen;
+                state.version += 1;
+            }
+            other
+        };
+        if other {
+            return self.load().await;
+        }
+        Ok((self.inner.position(&self.inner.state()), looked.found))
+    }
+
+    /// Opens the session anew.
+    async fn load(&self) -> Result<(Position, Found), SqlError> {
+        let state = State::load(&self.inner.database, &self.inner.session_id, &self.inner.name).await?;
+        let mut held = self.inner.state();
+        let version = held.version + 1;
+        *held = State { version, ..state };
+        Ok((self.inner.position(&held), Found::Unknown))
     }
 
     async fn connection(&self) -> Result<sqlx::pool::PoolConnection<sqlx::Any>, ReadError> {
-        self.inner.database.pool.acquire().await.map_err(unavailable)
+        self.inner.database.pool().acquire().await.map_err(unavailable)
     }
 
     fn check_opening(&self, at: &Position) -> Result<(), ReadError> {
@@ -123,12 +192,13 @@ impl SqlSession {
 }
 
 impl State {
-    async fn load(database: &Database, session_id: &str) -> Result<State, SqlError> {
-        let mut connection = database.pool.acquire().await?;
-        let found = revision(&mut connection, session_id).await?;
-        let (entries, leaf) = found.ok_or_else(|| SqlError::NoSession(session_id.into()))?;
+    async fn load(database: &Database, session_id: &str, name: &str) -> Result<State, SqlError> {
+        let file = database.file().await?;
+        let mut connection = database.pool().acquire().await?;
+        let seen = query::seen(&mut connection, session_id).await?;
+        let (seen, leaf) = seen.ok_or_else(|| SqlError::NoSession(name.into()))?;
         let server = Database::identity(&mut connection).await;
-        Ok(State { opening: Opening::new(), leaf, entries, place: None, server })
+        Ok(State { opening: Opening::new(), leaf, seen, place: None, server, file, version: 0 })
     }
 }
 
@@ -142,25 +212,17 @@ impl Inner {
     }
 }
 
-/// How many entries a session has, and the newest one.
-async fn revision(
-    connection: &mut AnyConnection,
-    session_id: &str,
-) -> Result<Option<(i64, Option<Arc<str>>)>, sqlx::Error> {
-    let query =
-        sqlx::query("SELECT entries, newest FROM plan_execute_sessions WHERE id = $1").bind(session_id.to_owned());
-    let Some(row) = query.fetch_optional(connection).await? else { return Ok(None) };
-    let newest: Option<String> = row.try_get("newest")?;
-    Ok(Some((row.try_get("entries")?, newest.map(Into::into))))
-}
-
 fn unavailable(error: sqlx::Error) -> ReadError {
     ReadError::Unavailable(format!("the database did not answer ({error})"))
 }
 
-fn gone() -> ReadError {
-    ReadError::Other("the session is not in the database any more: open another one".into())
+/// The number of entries in a row that holds the newest one's `ordinal`.
+fn count(row: &AnyRow) -> Result<i64, sqlx::Error> {
+    Ok(row.try_get::<Option<i64>, _>("ordinal")?.map_or(0, |ordinal| ordinal + 1))
 }
+
+/// How many connections may be found lost before that is an error: all that the pool can hold, and a fresh one.
+const LOST: usize = 9;
 
 /// How payloads are marked in the table.
 mod encoding {
@@ -230,16 +292,21 @@ impl SqlSession {
         Ok(Some(place))
     }
 
+    /// Where the search on the branch of a leaf begins.
+    async fn leaf_place(&self, connection: &mut AnyConnection, leaf: Option<&str>) -> Result<Option<Place>, ReadError> {
+        let Some(leaf) = leaf else { return Ok(None) };
+        // An entry that is not there is no branch without a plan.
+        let lost = || ReadError::Other(format!("the entry {leaf} is not in the session any more: open it again"));
+        self.place(connection, leaf).await?.ok_or_else(lost).map(Some)
+    }
+
     async fn latest_in(
         &self,
         connection: &mut AnyConnection,
         leaf: Option<&str>,
         custom_type: &str,
     ) -> Result<Option<Entry>, ReadError> {
-        let mut from = match leaf {
-            Some(leaf) => self.place(connection, leaf).await?,
-            None => None,
-        };
+        let mut from = self.leaf_place(connection, leaf).await?;
         while let Some(place) = from {
             if let Some((entry, _)) = self.on_line(connection, place, custom_type, 1).await?.pop() {
                 return Ok(Some(entry));
@@ -290,10 +357,7 @@ impl SqlSession {
         let not_found =
             || ReadError::NotFound(format!("there is no entry {id} of the type {custom_type} on this branch"));
         let sought = self.place(connection, id).await?.ok_or_else(not_found)?;
-        let mut from = match leaf {
-            Some(leaf) => self.place(connection, leaf).await?,
-            None => None,
-        };
+        let mut from = self.leaf_place(connection, leaf).await?;
         // From line to line, until the one that it stands on.
         while let Some(place) = from {
             if place.line == sought.line && sought.place <= place.place {
@@ -332,8 +396,7 @@ impl Journal for SqlSession {
     }
 
     async fn position(&self) -> Result<Position, ReadError> {
-        let mut connection = self.connection().await?;
-        self.look(&mut connection).await
+        Ok(self.look(None).await?.0)
     }
 
     async fn latest(&self, at: &Position, custom_type: &str) -> Result<Option<Entry>, ReadError> {
@@ -347,12 +410,14 @@ impl Journal for SqlSession {
         at: &Position,
         custom_type: &str,
     ) -> Result<(Position, Option<Entry>), ReadError> {
-        let mut connection = self.connection().await?;
-        let position = self.look(&mut connection).await?;
+        let (position, found) = self.look(Some(custom_type)).await?;
         if position != *at {
             return Ok((position, None));
         }
-        let entry = self.latest_in(&mut connection, at.leaf.as_deref(), custom_type).await?;
+        let entry = match found {
+            Found::Entry(entry) => Some(entry?),
+            Found::Unknown => self.latest_in(&mut *self.connection().await?, at.leaf.as_deref(), custom_type).await?,
+        };
         Ok((position, entry))
     }
 
@@ -367,8 +432,7 @@ impl Journal for SqlSession {
         let mut connection = self.connection().await?;
         let mut from = match (before, at.leaf.as_deref()) {
             (Some(id), leaf) => self.above(&mut connection, leaf, id, custom_type).await?,
-            (None, Some(leaf)) => self.place(&mut connection, leaf).await?,
-            (None, None) => None,
+            (None, leaf) => self.leaf_place(&mut connection, leaf).await?,
         };
         let limit = limit.max(1) as usize;
         let (mut page, mut bytes) = (Vec::<Entry>::new(), 0);
@@ -401,25 +465,22 @@ impl Journal for SqlSession {
     }
 
     async fn branch(&self, entry: Option<&str>) -> Result<Position, ReadError> {
-        let mut connection = self.connection().await?;
-        self.look(&mut connection).await?;
+        self.look(None).await?;
         if let Some(id) = entry {
+            let mut connection = self.connection().await?;
             let query = sqlx::query("SELECT 1 AS found FROM plan_execute_entries WHERE session_id = $1 AND id = $2");
             let query = query.bind(self.inner.session_id.to_string()).bind(id.to_owned());
             let found = query.fetch_optional(&mut *connection).await.map_err(unavailable)?;
             found.ok_or_else(|| ReadError::from(SqlError::NoEntry(id.into())))?;
         }
         let mut state = self.inner.state();
-        *state = State { leaf: entry.map(Into::into), place: None, ..state.clone() };
+        *state = State { leaf: entry.map(Into::into), place: None, version: state.version + 1, ..state.clone() };
         Ok(self.inner.position(&state))
     }
 
     async fn reopen(&self) -> Result<Position, ReadError> {
         // A write that still goes on ends first.
         let _writing = self.inner.gate.lock().await;
-        let state = State::load(&self.inner.database, &self.inner.session_id).await?;
-        let mut held = self.inner.state();
-        *held = state;
-        Ok(self.inner.position(&held))
+        Ok(self.load().await?.0)
     }
 }

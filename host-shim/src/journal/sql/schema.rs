@@ -6,9 +6,12 @@
 
 use super::error::SqlError;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
+use std::time::Duration;
 
 /// What each version adds. `BYTES` stands for the name that the database has for a sequence of bytes.
-const VERSIONS: [&[&str]; 1] = [&[
+const VERSIONS: [&[&str]; 2] = [FIRST, SECOND];
+
+const FIRST: &[&str] = &[
     "CREATE TABLE plan_execute_sessions (
         id TEXT PRIMARY KEY,
         name TEXT NOT NULL UNIQUE,
@@ -42,35 +45,53 @@ const VERSIONS: [&[&str]; 1] = [&[
         entry TEXT NOT NULL,
         PRIMARY KEY (session_id, line, custom_type)
     )",
-]];
+];
 
-/// Brings the tables to the newest version, where `create` allows to make them at all.
+/// What was counted in a session's row is asked of its entries, so that an append is one statement; the row keeps what was
+/// counted when the session was taken over. The fence is raised to keep out a statement whose sender gave it up.
+const SECOND: &[&str] = &[
+    "ALTER TABLE plan_execute_sessions RENAME COLUMN entries TO imported",
+    "ALTER TABLE plan_execute_sessions RENAME COLUMN newest TO imported_leaf",
+    "ALTER TABLE plan_execute_sessions ADD COLUMN fence BIGINT NOT NULL DEFAULT 0",
+];
+
+/// How often making the tables is tried, where others are at it too.
+const ATTEMPTS: u64 = 10;
+
+/// Brings the tables to the newest version, where `create` allows to make them at all. Programs may do this at once: the one
+/// that comes too late finds them there when it looks again.
 pub(super) async fn prepare(connection: &mut AnyConnection, create: bool) -> Result<(), SqlError> {
+    let mut attempt = 1;
+    loop {
+        match prepare_once(connection, create).await {
+            Err(SqlError::Database(_)) if attempt < ATTEMPTS => {
+                tokio::time::sleep(Duration::from_millis(20 * attempt)).await;
+                attempt += 1;
+            }
+            prepared => return prepared,
+        }
+    }
+}
+
+async fn prepare_once(connection: &mut AnyConnection, create: bool) -> Result<(), SqlError> {
     let newest = VERSIONS.len() as i64;
-    if let Some(version) = version(connection).await? {
+    let tables = tables(connection).await?;
+    if tables.iter().any(|name| name == "plan_execute_schema") {
+        let row = sqlx::query("SELECT MAX(version) AS version FROM plan_execute_schema").fetch_one(&mut *connection);
+        let version: i64 = row.await?.try_get("version")?;
         return match version {
             _ if version == newest => Ok(()),
             _ if version > newest => Err(SqlError::NewerSchema { found: version, known: newest }),
             _ => add(connection, version as usize).await,
         };
     }
-    let others = tables(connection).await?;
     let sqlite = connection.backend_name() == "SQLite";
-    match others.first() {
+    match tables.first() {
         // A file belongs to one program; a server may have room for several.
         Some(other) if sqlite || !create => Err(SqlError::OtherProgram(other.clone())),
         None if !create => Err(SqlError::NoSchema),
         _ => add(connection, 0).await,
     }
-}
-
-/// The version of the tables, where there are any.
-async fn version(connection: &mut AnyConnection) -> Result<Option<i64>, SqlError> {
-    if !tables(connection).await?.iter().any(|name| name == "plan_execute_schema") {
-        return Ok(None);
-    }
-    let row = sqlx::query("SELECT MAX(version) AS version FROM plan_execute_schema").fetch_one(connection).await?;
-    Ok(row.try_get("version")?)
 }
 
 /// The names of all tables.

@@ -94,17 +94,18 @@ impl Database {
         };
         let RawSession { id, header, entries, tail, leaf } = session;
         let (lines, places) = lay_out(&entries);
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = self.pool().begin().await?;
         let insert = sqlx::query(
-            "INSERT INTO plan_execute_sessions (id, name, created_ms, entries, lines, newest, header, tail)
+            "INSERT INTO plan_execute_sessions (id, name, created_ms, imported, imported_leaf, lines, header, tail)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         )
         .bind(id.clone())
         .bind(name.to_owned())
         .bind(now_ms() as i64)
         .bind(entries.len() as i64)
-        .bind(lines.len() as i64)
+        // Not always the last one: Pi stands before the first entry where the last line has no id.
         .bind(leaf)
+        .bind(lines.len() as i64)
         .bind(header)
         .bind(tail);
         match insert.execute(&mut *transaction).await {
@@ -169,12 +170,17 @@ impl Database {
     }
 
     async fn session_file(&self, session: &SqlSession) -> Result<Vec<u8>, SqlError> {
-        let mut transaction = self.pool.begin().await?;
-        let query = sqlx::query("SELECT created_ms, entries, header, tail FROM plan_execute_sessions WHERE id = $1");
+        let mut transaction = self.pool().begin().await?;
+        let query = sqlx::query(
+            "SELECT s.created_ms, s.header, s.tail, e.ordinal FROM plan_execute_sessions s
+             LEFT JOIN plan_execute_entries e ON e.session_id = s.id AND e.ordinal =
+                 (SELECT MAX(m.ordinal) FROM plan_execute_entries m WHERE m.session_id = s.id)
+             WHERE s.id = $1",
+        );
         let row = query.bind(session.session_id().to_owned()).fetch_one(&mut *transaction).await?;
         let created_ms = row.try_get::<i64, _>("created_ms")?.try_into().unwrap_or_default();
         // What is appended from here on is not asked for.
-        let count: i64 = row.try_get("entries")?;
+        let count = super::count(&row)?;
         let mut bytes: Vec<u8> = match row.try_get::<Option<Vec<u8>>, _>("header")? {
             Some(header) => header,
             None => raw::header_line(session.session_id(), created_ms).into_bytes(),
