@@ -61,14 +61,7 @@ fn wrong_addresses_are_told_and_change_nothing() {
 async fn a_file_of_another_program_or_a_newer_version_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let url = |name: &str| format!("sqlite:{}", folder.path().join(name).display());
-    sqlx::any::install_default_drivers();
-    let execute = async |name: &str, sql: &'static str| {
-        use sqlx::Connection;
-        let mut connection = sqlx::AnyConnection::connect(&format!("{}?mode=rwc", url(name))).await.unwrap();
-        sqlx::query(sql).execute(&mut connection).await.unwrap();
-        connection.close().await.unwrap();
-    };
-    execute("other.db", "CREATE TABLE customers (name TEXT)").await;
+    execute(&format!("{}?mode=rwc", url("other.db")), "CREATE TABLE customers (name TEXT)").await;
     let before = fs::read(folder.path().join("other.db")).unwrap();
     for create in [false, true] {
         let refused = Database::open(&url("other.db"), create).await;
@@ -76,7 +69,7 @@ async fn a_file_of_another_program_or_a_newer_version_stays_as_it_is() {
     }
     assert_eq!(fs::read(folder.path().join("other.db")).unwrap(), before, "not a byte was changed");
     Database::open(&url("newer.db"), true).await.unwrap();
-    execute("newer.db", "INSERT INTO plan_execute_schema (version) VALUES (99)").await;
+    execute(&url("newer.db"), "INSERT INTO plan_execute_schema (version) VALUES (99)").await;
     let refused = Database::open(&url("newer.db"), true).await;
     assert!(matches!(refused, Err(SqlError::NewerSchema { found: 99, .. })));
 }
@@ -136,13 +129,21 @@ async fn an_io_error_at_commit_is_a_failed_write() {
     drop(held);
 }
 
+/// The addresses of the databases that there are to test on.
+fn urls(folder: &Path) -> Vec<String> {
+    let mut urls = vec![format!("sqlite:{}", folder.join("plans.db").display())];
+    match std::env::var("PLAN_EXECUTE_POSTGRES") {
+        Ok(url) => urls.push(url),
+        Err(_) => eprintln!("skipped in part: PLAN_EXECUTE_POSTGRES names no server"),
+    }
+    urls
+}
+
 /// The databases that there are to test on.
 async fn databases(folder: &Path) -> Vec<Database> {
-    let sqlite = format!("sqlite:{}", folder.join("plans.db").display());
-    let mut databases = vec![Database::open(&sqlite, true).await.unwrap()];
-    match std::env::var("PLAN_EXECUTE_POSTGRES") {
-        Ok(url) => databases.push(Database::open(&url, true).await.unwrap()),
-        Err(_) => eprintln!("skipped in part: PLAN_EXECUTE_POSTGRES names no server"),
+    let mut databases = Vec::new();
+    for url in urls(folder) {
+        databases.push(Database::open(&url, true).await.unwrap());
     }
     databases
 }
@@ -195,4 +196,194 @@ async fn sessions_are_forked_and_deleted() {
         assert_eq!(latest(&fork).await.as_deref(), Some("of the fork"), "its fork is");
         database.delete(&name("fork")).await.unwrap();
     }
+}
+
+/// Runs statements on a database, beside whoever has it open.
+async fn execute(url: &str, sql: &str) {
+    use sqlx::Connection;
+    sqlx::any::install_default_drivers();
+    let mut connection = sqlx::AnyConnection::connect(url).await.unwrap();
+    sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn tables_of_an_older_version_are_brought_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("old.db").display());
+    execute(&format!("{url}?mode=rwc"), include_str!("version-1.sql")).await;
+    let database = Database::open(&url, false).await.unwrap();
+    let session = database.session("old").await.unwrap();
+    assert_eq!(session.position().await.unwrap().leaf.as_deref(), Some("e2"));
+    assert_eq!(latest(&session).await.as_deref(), Some("2"));
+    append(&session, "3").await;
+    assert_eq!(latest(&session).await.as_deref(), Some("3"));
+    assert_eq!(database.sessions().await.unwrap()[0].entries, 3);
+    assert_eq!(Database::open(&url, false).await.unwrap().sessions().await.unwrap().len(), 1, "opened once more");
+}
+
+/// Programs that begin at once: each finds the tables there, whoever made them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tables_that_are_made_at_once_are_made_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..5 {
+        let mut urls = vec![format!("sqlite:{}", folder.path().join(format!("{round}.db")).display())];
+        if let Ok(server) = std::env::var("PLAN_EXECUTE_POSTGRES") {
+            let name = format!("plans_{}_{round}", std::process::id());
+            execute(&server, &format!("CREATE DATABASE {name}")).await;
+            urls.push(format!("{}/{name}", server.rsplit_once('/').unwrap().0));
+        }
+        for url in urls {
+            let opened: Vec<_> = (0..8)
+                .map(|_| {
+                    let url = url.clone();
+                    tokio::spawn(async move { Database::open(&url, true).await.map(drop) })
+                })
+                .collect();
+            for opened in opened {
+                opened.await.unwrap().unwrap_or_else(|error| panic!("{url}: {error}"));
+            }
+        }
+    }
+}
+
+/// Looks that were begun before an append and end after it move nothing back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn looks_do_not_disturb_appends() {
+    let folder = tempfile::tempdir().unwrap();
+    for database in databases(folder.path()).await {
+        let session = database.create(&format!("looks-{}", std::process::id())).await.unwrap();
+        let mut at = session.position().await.unwrap();
+        let looking: Vec<_> = (0..3)
+            .map(|_| {
+                let session = session.clone();
+                tokio::spawn(async move {
+                    loop {
+                        session.position().await.unwrap();
+                        tokio::task::yield_now().await;
+                    }
+                })
+            })
+            .collect();
+        for number in 0..500 {
+            let payload = Payload::json(number.to_string()).check().unwrap();
+            let appended = session.append(&at, "test/plan", &payload).await;
+            at.leaf = Some(appended.unwrap_or_else(|error| panic!("{number}: {error}")).id.as_str().into());
+        }
+        looking.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+}
+
+/// What a server that took over without the newest entries leaves, or a backup that was put back.
+#[tokio::test]
+async fn another_history_is_another_opening() {
+    let folder = tempfile::tempdir().unwrap();
+    for (database, url) in databases(folder.path()).await.into_iter().zip(urls(folder.path())) {
+        for (case, replace) in [
+            ("fewer", ""),
+            ("as many", "UPDATE plan_execute_entries SET id = 'other' WHERE session_id = 'ID' AND ordinal = 1;"),
+            (
+                "more",
+                "UPDATE plan_execute_entries SET id = 'other' WHERE session_id = 'ID' AND ordinal = 1;
+                 UPDATE plan_execute_entries SET id = 'another' WHERE session_id = 'ID' AND ordinal = 2;",
+            ),
+        ] {
+            let name = format!("{case}-{}", std::process::id());
+            let session = database.create(&name).await.unwrap();
+            append(&session, "1").await;
+            append(&session, "2").await;
+            let at = session.position().await.unwrap();
+            if case == "more" {
+                append(&database.session(&name).await.unwrap(), "3").await;
+            }
+            let id = session.session_id();
+            let cut = format!("DELETE FROM plan_execute_entries WHERE session_id = '{id}' AND ordinal = 1;");
+            let sql = if replace.is_empty() { cut } else { replace.replace("ID", id) };
+            execute(&url, &sql).await;
+            let payload = Payload::json("4").check().unwrap();
+            let refused = session.append(&at, "test/plan", &payload).await;
+            assert!(refused.is_err(), "{case}: an entry below one that is gone");
+            let now = session.position().await.unwrap();
+            assert_ne!(now.opening, at.opening, "{case}");
+            let refused = session.append(&at, "test/plan", &payload).await;
+            assert_eq!(refused.unwrap_err(), plan_execute_host::journal::AppendError::SessionChanged, "{case}");
+            append(&session, "5").await;
+            assert_eq!(latest(&session).await.as_deref(), Some("5"), "{case}");
+            database.delete(&name).await.unwrap();
+        }
+    }
+}
+
+/// A file that is moved away, with or without another one in its place, takes nothing on any more.
+#[tokio::test]
+async fn another_file_is_another_opening() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("plans.db");
+    let url = format!("sqlite:{}", file.display());
+    let database = Database::open(&url, true).await.unwrap();
+    let session = database.create("one").await.unwrap();
+    append(&session, "1").await;
+    let at = session.position().await.unwrap();
+    for ending in ["", "-wal", "-shm"] {
+        let _ = fs::rename(
+            format!("{}{ending}", file.display()),
+            format!("{}{ending}", folder.path().join("away.db").display()),
+        );
+    }
+    let payload = Payload::json("2").check().unwrap();
+    assert!(session.append(&at, "test/plan", &payload).await.is_err(), "nobody would find it");
+    assert!(session.position().await.is_err());
+    assert!(!file.exists(), "nothing is made in its place");
+    let other = Database::open(&url, true).await.unwrap().create("one").await.unwrap();
+    append(&other, "of the other file").await;
+    let error = session.position().await.unwrap_err();
+    assert!(error.to_string().contains("not in the database any more"), "it is another session: {error}");
+    // The first one comes back.
+    drop(other);
+    for ending in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(format!("{}{ending}", file.display()));
+        let _ = fs::rename(
+            format!("{}{ending}", folder.path().join("away.db").display()),
+            format!("{}{ending}", file.display()),
+        );
+    }
+    append(&session, "3").await;
+    assert_eq!(latest(&session).await.as_deref(), Some("3"));
+}
+
+/// On a read-only file system a database can be read, and a write is refused with the reason.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_read_only_file_system_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let plan = r#"{"title":"T","steps":["a"]}"#;
+    assert_eq!(run(at, &["call", "plan_create", plan, "--session", "sqlite:plans.db#one", "--create"]).0, 0);
+    fs::create_dir(at.join("ro")).unwrap();
+    let mount = "mount -t tmpfs tmpfs ro && cp plans.db ro/ && mount -o remount,ro ro";
+    let in_namespace = |command: &str| {
+        let script = format!("{mount} && exec {} {command}", env!("CARGO_BIN_EXE_plan-execute"));
+        let output = Command::new("unshare").args(["-rm", "sh", "-c", &script]).current_dir(at).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+    if Command::new("unshare").args(["-rm", "sh", "-c", mount]).current_dir(at).status().map_or(true, |s| !s.success())
+    {
+        eprintln!("skipped: this machine lets nobody mount anything");
+        return;
+    }
+    let (status, stdout, stderr) = in_namespace("call plan_get --session sqlite:ro/plans.db#one");
+    assert_eq!((status, stderr.as_str()), (0, ""));
+    assert!(stdout.contains("\"title\":\"T\""));
+    for arguments in ["show --session sqlite:ro/plans.db#one", "sessions sqlite:ro/plans.db"] {
+        assert_eq!(in_namespace(arguments).0, 0, "{arguments}");
+    }
+    let (status, _, stderr) =
+        in_namespace(r#"call plan_advance '{"step":1,"status":"done"}' --session sqlite:ro/plans.db#one"#);
+    assert_eq!(status, 1, "{stderr}");
+    assert!(stderr.contains("readonly") || stderr.contains("read-only"), "{stderr}");
+    let (status, _, stderr) = in_namespace("call plan_get --session sqlite:ro/new.db#one --create");
+    assert_eq!(status, 3, "{stderr}");
+    assert!(stderr.contains("the file system is read-only"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
