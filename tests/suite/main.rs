@@ -12,5 +12,6 @@ mod pi_fixtures;
 mod pi_sharing;
 mod pi_writing;
 mod queue;
+mod slow;
 mod sql_faults;
 mod transfer;
