@@ -5,6 +5,7 @@
 mod cases;
 mod component;
 mod failures;
+mod hostile;
 mod journals;
 mod limits;
 mod model;
