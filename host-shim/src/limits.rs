@@ -56,7 +56,7 @@ pub struct Limits {
     pub compile: Duration,
     /// Memory for compiling a component that is not pinned, in bytes: 4 GiB. On Linux the operating system holds the process
     /// to it; elsewhere it does not hold.
-    pub compile_memory: usize,
+    pub compile_memory: u64,
     /// Bytes of compiled code of a component that is not pinned: 256 MiB. A few lines can ask for code of any size.
     pub compiled: usize,
 }
@@ -88,7 +88,7 @@ impl Default for Limits {
             waiting: 1_024,
             component: 32 * MIB,
             compile: Duration::from_secs(60),
-            compile_memory: 4096 * MIB,
+            compile_memory: 4 << 30,
             compiled: 256 * MIB,
         }
     }
@@ -154,7 +154,7 @@ pub enum Limit {
     Compile(Duration),
     /// [`Limits::compile_memory`]
     #[error("the memory for compiling a component ({0} bytes)")]
-    CompileMemory(usize),
+    CompileMemory(u64),
     /// [`Limits::compiled`]
     #[error("the bytes of a component's compiled code ({0})")]
     Compiled(usize),

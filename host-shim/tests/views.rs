@@ -15,7 +15,9 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-use wat_plugin::{FREE, TOOL, WatPlugin, text};
+use wat_plugin::WatPlugin;
+#[cfg(target_os = "linux")]
+use wat_plugin::{FREE, TOOL, text};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/pi-session")

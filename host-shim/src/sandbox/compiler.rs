@@ -111,13 +111,13 @@ async fn converse(child: &mut Child, component: &[u8], most: usize) -> Result<(E
 
 /// Holds a process to so many bytes of memory, before it has seen anything of the component.
 #[cfg(target_os = "linux")]
-fn bound(child: &Child, memory: usize) -> io::Result<()> {
+fn bound(child: &Child, memory: u64) -> io::Result<()> {
     use rustix::{
         io::Errno,
         process::{Pid, Resource, Rlimit, prlimit},
     };
     let Some(pid) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) else { return Ok(()) };
-    let most = Some(memory as u64);
+    let most = Some(memory);
     match prlimit(Some(pid), Resource::Data, Rlimit { current: most, maximum: most }) {
         // It has ended already.
         Ok(_) | Err(Errno::SRCH) => Ok(()),
@@ -126,7 +126,7 @@ fn bound(child: &Child, memory: usize) -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn bound(_: &Child, _: usize) -> io::Result<()> {
+fn bound(_: &Child, _: u64) -> io::Result<()> {
     Ok(())
 }
 
