@@ -116,6 +116,11 @@ pub struct Kept {
     pub unknown: bool,
 }
 
+/// Cuts a text of a plugin to at most `limit` bytes, at the edge of a character.
+pub(crate) fn shorten(text: &str, limit: usize) -> String {
+    text[..text.floor_char_boundary(limit)].to_owned()
+}
+
 struct After<'a>(&'a Kept);
 
 impl std::fmt::Display for After<'_> {
@@ -130,5 +135,18 @@ impl std::fmt::Display for After<'_> {
             f.write_str("; a write was under way, and it is unknown whether it was kept: reopen the session")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_at_characters() {
+        assert_eq!(shorten("aä", 2), "a");
+        assert_eq!(shorten("aä", 3), "aä");
+        assert_eq!(shorten("aä", 9), "aä");
+        assert_eq!(shorten("ä", 0), "");
     }
 }

@@ -54,6 +54,11 @@ pub struct Limits {
     pub component: usize,
     /// Time for compiling a component that is not pinned, in its own process: 60 s.
     pub compile: Duration,
+    /// Memory for compiling a component that is not pinned, in bytes: 4 GiB. On Linux the operating system holds the process
+    /// to it; elsewhere it does not hold.
+    pub compile_memory: u64,
+    /// Bytes of compiled code of a component that is not pinned: 256 MiB. A few lines can ask for code of any size.
+    pub compiled: usize,
 }
 
 impl Default for Limits {
@@ -83,6 +88,8 @@ impl Default for Limits {
             waiting: 1_024,
             component: 32 * MIB,
             compile: Duration::from_secs(60),
+            compile_memory: 4 << 30,
+            compiled: 256 * MIB,
         }
     }
 }
@@ -145,6 +152,12 @@ pub enum Limit {
     /// [`Limits::compile`]
     #[error("the time for compiling a component ({0:?})")]
     Compile(Duration),
+    /// [`Limits::compile_memory`]
+    #[error("the memory for compiling a component ({0} bytes)")]
+    CompileMemory(u64),
+    /// [`Limits::compiled`]
+    #[error("the bytes of a component's compiled code ({0})")]
+    Compiled(usize),
     /// The stack that wasmtime gives a call: 512 KiB.
     #[error("the stack of one call")]
     Stack,

@@ -4,6 +4,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[allow(dead_code, unreachable_pub, reason = "other tests use the rest of it")]
+#[path = "../../tests/src/wat_plugin.rs"]
+mod wat_plugin;
+
 use assert_cmd::Command;
 use serde_json::{Value, json};
 use std::{
@@ -11,6 +15,9 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
+use wat_plugin::WatPlugin;
+#[cfg(target_os = "linux")]
+use wat_plugin::{FREE, TOOL, text};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/pi-session")
@@ -163,10 +170,156 @@ fn control_characters_are_shown() {
         let seen = on_a_terminal(folder.path(), &arguments, &[("NO_COLOR", "1")]);
         assert!(seen.contains(shown), "{command}: {seen:?}");
         assert!(!seen.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{command}: {seen:?}");
+        // As JSON it is still the same value.
+        let seen = on_a_terminal(folder.path(), &format!("{arguments} --json"), &[]);
+        assert!(!seen.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{command}: {seen:?}");
+        let value: Value = serde_json::from_str(&seen).unwrap();
+        let plan = if command == "show" { &value["plan"] } else { &value[0]["plan"] };
+        assert_eq!(plan["title"], title, "{command}");
     }
     let seen = on_a_terminal(folder.path(), "call plan_get --session s.jsonl", &[]);
     assert!(!seen.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{seen:?}");
     let mut pipe = Command::cargo_bin("plan-execute").unwrap();
     let output = pipe.args(["call", "plan_get", "--session", "s.jsonl"]).current_dir(folder.path()).output().unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().contains('\u{202e}'), "a pipe gets the bytes");
+}
+
+/// What of a text would act on a terminal.
+#[cfg(target_os = "linux")]
+const ACTING: [char; 4] = ['\u{1b}', '\u{9b}', '\u{202e}', '\u{7}'];
+
+/// A text that would act on a terminal, and how it is shown there.
+#[cfg(target_os = "linux")]
+const ESCAPE: (&str, &str) = ("\u{1b}[2J\u{9b}31m\u{202e}\u{7}", "\\u{1b}[2J\\u{9b}31m\\u{202e}\\u{7}");
+
+/// A strange plugin cannot act on the terminal, whatever text it hands out. A pipe gets the bytes.
+#[cfg(target_os = "linux")]
+#[test]
+fn text_of_a_strange_plugin_is_shown() {
+    let (escape, shown) = ESCAPE;
+    let definitions = format!("(data (i32.const {FREE}) \"{}\")", text(escape));
+    let at = |place: u32| {
+        let len = escape.len();
+        format!(
+            "(i32.store (i32.const {place}) (i32.const {FREE})) (i32.store (i32.const {}) (i32.const {len}))",
+            place + 4
+        )
+    };
+    let end = "(call $drop (local.get $branch))";
+    let answer = format!(
+        "{end} (i32.store8 (i32.const 2048) (i32.const 0)) {} {} (return (i32.const 2048))",
+        at(2052),
+        at(2060)
+    );
+    let refusal = format!(
+        "{end} (i32.store8 (i32.const 2048) (i32.const 1)) {} {} (i32.store8 (i32.const 2068) (i32.const 1)) {}
+         (return (i32.const 2048))",
+        at(2052),
+        at(2060),
+        at(2072)
+    );
+    let configure = format!("(i32.store8 (i32.const 1280) (i32.const 1)) {} (return (i32.const 1280))", at(1284));
+    let plugin = || WatPlugin { definitions: definitions.clone(), ..WatPlugin::default() };
+    let call = "call run --session s.jsonl --create";
+    // What is printed holds the text as it is, or, where it stands in a layout of lines or in a debugging form, only made visible.
+    for (name, plugin, command, status, bytes) in [
+        ("result", WatPlugin { call_tool: answer, ..plugin() }, call, 0, true),
+        ("refusal", WatPlugin { call_tool: refusal, ..plugin() }, call, 1, true),
+        ("configure", WatPlugin { configure, ..plugin() }, call, 3, true),
+        ("description", WatPlugin { list_tools_end: at(TOOL + 16), ..plugin() }, "tools", 0, false),
+        ("description in JSON", WatPlugin { list_tools_end: at(TOOL + 16), ..plugin() }, "tools --json", 0, true),
+        ("tool name", WatPlugin { list_tools_end: at(TOOL), ..plugin() }, "tools", 3, false),
+        ("name", WatPlugin { name: Some(escape), ..plugin() }, "tools", 3, false),
+        ("custom type", WatPlugin { custom_type: Some(escape), ..plugin() }, "tools", 3, false),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("strange.wasm"), plugin.build()).unwrap();
+        let arguments = format!("{command} --component strange.wasm");
+        let seen = on_a_terminal(folder.path(), &arguments, &[("NO_COLOR", "1")]);
+        assert!(!seen.contains(ACTING), "{name}: {seen:?}");
+        // JSON and debugging forms have escapes of their own.
+        assert!(seen.contains(shown) || seen.contains("[2J") && seen.contains("31m"), "{name}: {seen:?}");
+        let mut pipe = Command::cargo_bin("plan-execute").unwrap();
+        let output = pipe.args(arguments.split(' ')).current_dir(folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{name}: {output:?}");
+        let printed = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        // JSON leaves this one as it is, and no other form that makes anything visible does.
+        assert_eq!(printed.contains('\u{202e}'), bytes, "{name}: {printed:?}");
+    }
+}
+
+/// The sentence about a plugin stays one line on a terminal, so that none can add a line that looks like ours.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_error_is_one_line_on_a_terminal() {
+    let words = "no\nerror: the disk is full\r\n";
+    let configure = format!(
+        "(i32.store8 (i32.const 1280) (i32.const 1)) (i32.store (i32.const 1284) (i32.const {FREE}))
+         (i32.store (i32.const 1288) (i32.const {})) (return (i32.const 1280))",
+        words.len()
+    );
+    let definitions = format!("(data (i32.const {FREE}) \"{}\")", text(words));
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = WatPlugin { definitions, configure, ..WatPlugin::default() };
+    fs::write(folder.path().join("strange.wasm"), plugin.build()).unwrap();
+    let call = "call run --session s.jsonl --create --component strange.wasm";
+    let seen = on_a_terminal(folder.path(), call, &[]);
+    assert_eq!(seen.trim_end().lines().count(), 1, "{seen:?}");
+    assert!(seen.contains("no\\nerror: the disk is full\\u{d}\\n"), "{seen:?}");
+}
+
+/// A plugin may say anything of its plans: numbers that do not fit together, steps without a place.
+#[test]
+fn plans_that_cannot_be_are_shown_all_the_same() {
+    // One step of number 0, whose status is what the newest entry holds; 4,294,967,295 steps of 1 are done.
+    let plans = r#"
+      (func $step (param $status i32)
+        (i32.store (i32.const 41000) (i32.const 0))
+        (i32.store (i32.const 41004) (i32.const 256)) (i32.store (i32.const 41008) (i32.const 3))
+        (i32.store8 (i32.const 41012) (local.get $status)) (i32.store8 (i32.const 41016) (i32.const 0)))
+      (func $plan (param $at i32)
+        (i32.store (local.get $at) (i32.const 256)) (i32.store offset=4 (local.get $at) (i32.const 3))
+        (i32.store offset=8 (local.get $at) (i32.const 41000)) (i32.store offset=12 (local.get $at) (i32.const 1)))
+      (func (export "plan-execute:plugin/plans@0.1.0#create") (param i32 i32 i32 i32 i32 i32 i32) (result i32) unreachable)
+      (func (export "plan-execute:plugin/plans@0.1.0#advance") (param i32 i32 i32) (result i32) unreachable)
+      (func (export "plan-execute:plugin/plans@0.1.0#get") (param $branch i32) (result i32)
+        (call $latest (local.get $branch) (i32.const 512) (i32.const 23) (i32.const 8192))
+        (call $step (i32.sub (i32.load8_u (i32.load (i32.const 8236))) (i32.const 48)))
+        (call $drop (local.get $branch))
+        (i32.store8 (i32.const 40000) (i32.const 0))
+        (call $plan (i32.const 40004))
+        (i32.const 40000))
+      (func (export "plan-execute:plugin/plans@0.1.0#overview") (param $branch i32) (result i32)
+        (call $step (i32.const 0))
+        (call $drop (local.get $branch))
+        (i32.store8 (i32.const 40000) (i32.const 0))
+        (i32.store8 (i32.const 40004) (i32.const 1))
+        (call $plan (i32.const 40008))
+        (i32.store (i32.const 40048) (i32.const -1)) (i32.store (i32.const 40052) (i32.const 1))
+        (i32.const 40000))"#;
+    let plugin = WatPlugin {
+        definitions: plans.into(),
+        custom_type: Some("pi-harness/plan-execute"),
+        wit: Some("package test:extra; world extra { include plan-execute:plugin/plan-execute@0.1.0; }"),
+        ..WatPlugin::default()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("strange.wasm"), plugin.build()).unwrap();
+    let entry = |data: u32, id: &str, parent: Value| {
+        json!({"type": "custom", "customType": "pi-harness/plan-execute", "data": data, "id": id, "parentId": parent,
+            "timestamp": "2026-01-02T03:04:05.006Z"})
+        .to_string()
+    };
+    let header =
+        json!({"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-02T03:04:05.006Z", "cwd": "/"});
+    let lines = [header.to_string(), entry(0, "0a0a0a0a", Value::Null), entry(1, "0b0b0b0b", json!("0a0a0a0a"))];
+    fs::write(folder.path().join("s.jsonl"), lines.map(|line| line + "\n").concat()).unwrap();
+    for (command, words) in [("show", "4294967295 of 1 done"), ("log", "step 0: pending -> in_progress: run")] {
+        let mut program = Command::cargo_bin("plan-execute").unwrap();
+        let program = program.args([command, "--session", "s.jsonl", "--component", "strange.wasm"]);
+        let output = program.current_dir(folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(printed.contains(words), "{command}: {printed}");
+    }
 }

@@ -1,4 +1,4 @@
-//! A journal in memory whose reading can be held up, so that calls pile up behind the one that reads.
+//! A journal in memory that can be held up: its reading, so that calls pile up behind the one that reads, and its changes.
 
 use async_trait::async_trait;
 use plan_execute_host::journal::{
@@ -12,11 +12,28 @@ pub struct Gated {
     /// What it holds.
     pub memory: Memory,
     open: watch::Sender<bool>,
+    changes: watch::Sender<Changes>,
+}
+
+/// The changes so far, and which one is held up.
+#[derive(Clone, Copy, Default)]
+struct Changes {
+    begun: usize,
+    held: Option<(usize, Hold)>,
+}
+
+/// Where a change is held up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Nothing has been changed yet.
+    Before,
+    /// All is done but the answer.
+    After,
 }
 
 impl Default for Gated {
     fn default() -> Self {
-        Gated { memory: Memory::default(), open: watch::Sender::new(true) }
+        Gated { memory: Memory::default(), open: watch::Sender::new(true), changes: watch::Sender::default() }
     }
 }
 
@@ -29,6 +46,39 @@ impl Gated {
     /// Lets everyone read again.
     pub fn open(&self) {
         self.open.send_replace(true);
+    }
+
+    /// Holds up one change: an append, or a move of the leaf. 1 is the next one.
+    pub fn hold(&self, which: usize, hold: Hold) {
+        self.changes.send_modify(|changes| changes.held = Some((changes.begun + which, hold)));
+    }
+
+    /// Lets the change go on that is held up.
+    pub fn release(&self) {
+        self.changes.send_modify(|changes| changes.held = None);
+    }
+
+    /// Waits until the change that is to be held up has come.
+    pub async fn held(&self) {
+        let come = |changes: &Changes| changes.held.is_none_or(|(which, _)| changes.begun >= which);
+        // The sender lives as long as this journal.
+        let _ = self.changes.subscribe().wait_for(come).await;
+    }
+
+    async fn change<T>(&self, change: impl Future<Output = T>) -> T {
+        let mut number = 0;
+        self.changes.send_modify(|changes| {
+            changes.begun += 1;
+            number = changes.begun;
+        });
+        let pass = async |hold| {
+            let mut changes = self.changes.subscribe();
+            let _ = changes.wait_for(|changes| changes.held != Some((number, hold))).await;
+        };
+        pass(Hold::Before).await;
+        let changed = change.await;
+        pass(Hold::After).await;
+        changed
     }
 
     async fn pass(&self) {
@@ -68,10 +118,10 @@ impl Journal for Gated {
         custom_type: &str,
         payload: &CheckedPayload,
     ) -> Result<Appended, AppendError> {
-        self.memory.append(at, custom_type, payload).await
+        self.change(self.memory.append(at, custom_type, payload)).await
     }
     async fn branch(&self, entry: Option<&str>) -> Result<Position, ReadError> {
-        self.memory.branch(entry).await
+        self.change(self.memory.branch(entry)).await
     }
     async fn reopen(&self) -> Result<Position, ReadError> {
         self.memory.reopen().await

@@ -1,7 +1,10 @@
 //! What the conformance tests share: the host, the plugin, the fixtures, and components written for a test.
 
+pub mod arena;
 pub mod fixtures;
 pub mod gated;
+pub mod hostile;
+pub mod resources;
 pub mod wat_plugin;
 
 use plan_execute_host::{
@@ -21,6 +24,23 @@ pub fn host_with(change: impl FnOnce(&mut Limits)) -> Host {
     change(&mut limits);
     let cache = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/tmp/compiled");
     Host::builder().limits(limits).cache(cache).build().expect("an engine")
+}
+
+/// How many faults of each kind the tests make, which `PLAN_EXECUTE_FAULTS` says: 10 where it is not set, 200 for a full run.
+pub fn faults() -> usize {
+    faults_or(10)
+}
+
+/// The same with another number where nothing is said.
+///
+/// # Panics
+///
+/// Where the variable holds no number.
+pub fn faults_or(number: usize) -> usize {
+    match std::env::var("PLAN_EXECUTE_FAULTS") {
+        Ok(text) => text.parse().expect("PLAN_EXECUTE_FAULTS is a number"),
+        Err(_) => number,
+    }
 }
 
 /// The PostgreSQL server to test on, which `.ci/with-postgres` starts. Without one, what needs it is skipped.

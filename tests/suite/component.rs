@@ -151,3 +151,21 @@ async fn an_export_that_is_not_there_is_an_error_when_it_is_asked_for() {
     let error = attached.plans().err().unwrap();
     assert!(matches!(&error, Error::Export { interface: "plan-execute:plugin/plans@0.1.0", .. }), "{error}");
 }
+
+/// Wherever it is cut, it is refused with a sentence, and never taken for a whole one.
+#[tokio::test]
+async fn a_component_cut_at_any_length_is_refused() {
+    let (host, whole) = (host(), wat_plugin::WatPlugin::default().build());
+    let mut lengths: Vec<usize> = (0..whole.len()).step_by(7).collect();
+    // And every one at the beginning and at the end.
+    lengths.extend((0..16).chain(whole.len() - 16..whole.len()));
+    for length in lengths {
+        let bytes = &whole[..length];
+        let error = host.load_pinned(bytes, &hex::encode(Sha256::digest(bytes))).await.err();
+        // Cut between two sections, it is a component that lacks something.
+        let typed = matches!(error, Some(Error::NotWasm | Error::Invalid(_) | Error::Export { .. }));
+        assert!(typed, "cut at {length} of {}: {error:?}", whole.len());
+        let text = error.unwrap().to_string();
+        assert!(!text.contains(char::is_control) && text.len() < 2_000, "cut at {length}: {text:?}");
+    }
+}

@@ -34,6 +34,7 @@ struct Faulty {
     append: Arc<Mutex<Option<Fault>>>,
     read: Arc<Mutex<Option<ReadError>>>,
     hang: Arc<Mutex<bool>>,
+    broken: Arc<Mutex<bool>>,
 }
 
 impl Faulty {
@@ -45,6 +46,8 @@ impl Faulty {
         if *self.hang.lock().unwrap() {
             std::future::pending::<()>().await;
         }
+        let broken = *self.broken.lock().unwrap();
+        assert!(!broken, "a fault in the journal");
         self.read.lock().unwrap().clone().map_or(Ok(()), Err)
     }
 }
@@ -163,6 +166,25 @@ async fn a_journal_that_panics_is_one_whose_outcome_is_unknown() {
     assert_eq!(call(&tools, "plan_advance", DONE).await.unwrap_err().code, "reopen-required");
     tools.session().reopen().await.unwrap();
     assert_eq!(call(&tools, "plan_get", "{}").await.unwrap()["steps"][0]["status"], "pending");
+}
+
+/// What the call had saved by then is still said.
+#[tokio::test]
+async fn a_journal_that_panics_while_it_is_read_costs_one_call() {
+    let (journal, tools) = faulty(&host()).await;
+    *journal.broken.lock().unwrap() = true;
+    let error = call(&tools, "plan_get", "{}").await.unwrap_err();
+    assert_eq!(error.code, "other");
+    assert!(error.message.contains("the journal broke down"), "{}", error.message);
+    let append = "(call $append (local.get $branch) (i32.const 512) (i32.const 9) (i32.const 0) (i32.const 4096) (i32.const 2) (i32.const 8192))";
+    let read = "(call $latest (local.get $branch) (i32.const 512) (i32.const 9) (i32.const 8192))";
+    let plugin = WatPlugin { call_tool: format!("{append} {read} unreachable"), ..WatPlugin::default() };
+    let (host, bytes) = (tools.plugin().host(), plugin.build());
+    let plugin = host.load_pinned(&bytes, &hex::encode(Sha256::digest(&bytes))).await.unwrap();
+    let error = conformance::attach(&plugin, tools.session()).await.call("run", "{}").await.unwrap_err();
+    assert!(matches!(&error, Error::Trap { kept, .. } if kept.entries.len() == 1 && !kept.unknown), "{error}");
+    *journal.broken.lock().unwrap() = false;
+    call(&tools, "plan_get", "{}").await.unwrap();
 }
 
 #[tokio::test]

@@ -118,6 +118,46 @@ async fn many_memories_and_tables() {
     reaches(|_| {}, grows, Limit::TableElements(100_000)).await;
 }
 
+/// What a plugin's own maximum forbids does not count, and is no limit of the host.
+#[tokio::test]
+async fn growth_beyond_a_maximum_of_its_own() {
+    let host = host_with(|_| {});
+    let fails = |grow: &str| format!("(if (i32.ne (i32.const -1) {grow}) (then unreachable))").repeat(20);
+    let works = |grow: &str| format!("(if (i32.eq (i32.const -1) {grow}) (then unreachable))");
+    let (few, many) = ("(memory.grow (i32.const 8))", "(memory.grow (i32.const 200))");
+    let (elements, more) =
+        ("(table.grow $t (ref.null func) (i32.const 60))", "(table.grow $t (ref.null func) (i32.const 50000))");
+    let plugin = |code: String| WatPlugin {
+        definitions: "(table $t 1 60 funcref)".into(),
+        pages: Some((2, 150)),
+        call_tool: code,
+        ..WatPlugin::default()
+    };
+    let code = fails(many) + &fails(elements) + &fails(more) + &works(few);
+    let (_, tools, _) = beside_the_plan_tools(&host, &plugin(code.clone())).await;
+    call(&tools, "run", "{}").await.unwrap();
+    let (_, tools, _) = beside_the_plan_tools(&host, &plugin(code + " unreachable")).await;
+    let error = tools.call("run", "{}").await.unwrap_err();
+    assert!(matches!(error, Error::Trap { .. }), "{error}");
+}
+
+/// In the pool and without it, tables grow as far.
+#[tokio::test]
+async fn tables_grow_up_to_the_limit() {
+    let host = host_with(|_| {});
+    for further in ["", "(memory 1 1)"] {
+        let plugin = WatPlugin {
+            definitions: format!("(table $t 1 funcref) {further}"),
+            call_tool:
+                "(if (i32.eq (i32.const -1) (table.grow $t (ref.null func) (i32.const 99000))) (then unreachable))"
+                    .into(),
+            ..WatPlugin::default()
+        };
+        let (_, tools, _) = beside_the_plan_tools(&host, &plugin).await;
+        call(&tools, "run", "{}").await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn core_instances() {
     let host = host_with(|limits| limits.core_instances = 1);
@@ -374,8 +414,7 @@ async fn names_of_custom_types() {
 #[tokio::test]
 async fn a_plugin_that_does_not_fit_into_the_pool_runs_without_it() {
     let host = host_with(|limits| limits.instances = 2);
-    let wide =
-        WatPlugin { definitions: "(table 20000 funcref)".into(), call_tool: appends(17), ..WatPlugin::default() };
+    let wide = WatPlugin { definitions: "(memory 1 1)".into(), call_tool: appends(17), ..WatPlugin::default() };
     let (memory, plugin, _) = beside_the_plan_tools(&host, &wide).await;
     let error = plugin.call("run", "{}").await.unwrap_err();
     assert!(matches!(error, Error::Limit { limit: Limit::Appends(16), .. }), "{error}");

@@ -5,6 +5,7 @@
 mod cases;
 mod component;
 mod failures;
+mod hostile;
 mod journals;
 mod limits;
 mod model;
@@ -12,5 +13,6 @@ mod pi_fixtures;
 mod pi_sharing;
 mod pi_writing;
 mod queue;
+mod slow;
 mod sql_faults;
 mod transfer;

@@ -15,7 +15,7 @@ use plan_execute_host::{
     plans::{CUSTOM_TYPE, Plan, PlanError, StepStatus},
 };
 use serde_json::{Value, json};
-use std::io::{self, Write};
+use std::io::Write;
 
 /// Arguments of the command.
 #[derive(Args)]
@@ -77,7 +77,7 @@ impl Log {
         terminal::warn(&damage(&session))?;
         if self.json {
             let list: Vec<Value> = revisions.iter().map(Revision::to_json).collect();
-            writeln!(io::stdout().lock(), "{}", Value::from(list))?;
+            terminal::print_json(&Value::from(list))?;
             return Ok(());
         }
         let width = terminal::width();
@@ -176,7 +176,7 @@ impl Revision {
             }
             (Ok(plan), Change::Advanced(steps)) => {
                 for (step, from, to) in steps {
-                    let name = plan.steps.get(*step as usize - 1).map(|step| title(&step.title)).unwrap_or_default();
+                    let name = plan.steps.iter().find(|s| s.id == *step).map(|s| title(&s.title)).unwrap_or_default();
                     say(format!("step {step}: {} -> {}: {name}", status(*from), status(*to)), Paint::Plain);
                 }
             }

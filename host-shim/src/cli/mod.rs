@@ -176,6 +176,6 @@ fn report(failure: Failure) -> ExitCode {
     };
     let mut stderr = io::stderr().lock();
     // Where standard error is gone too, the exit status has to do.
-    let _ = writeln!(stderr, "{}", terminal::visible(&text, &stderr));
+    let _ = writeln!(stderr, "{}", terminal::visible_line(&text, &stderr));
     ExitCode::from(status)
 }

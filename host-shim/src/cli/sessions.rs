@@ -5,10 +5,7 @@ use clap::Args;
 use jiff::Timestamp;
 use plan_execute_host::journal::sql::{Database, SessionSummary};
 use serde_json::{Value, json};
-use std::{
-    ffi::OsString,
-    io::{self, Write},
-};
+use std::{ffi::OsString, io::Write};
 
 /// Arguments of the command.
 #[derive(Args)]
@@ -39,7 +36,7 @@ impl Sessions {
         let sessions = Database::open(url, false).await.map_err(failed)?.sessions().await.map_err(failed)?;
         if self.json {
             let list: Vec<Value> = sessions.iter().map(to_json).collect();
-            writeln!(io::stdout().lock(), "{}", Value::from(list))?;
+            terminal::print_json(&Value::from(list))?;
             return Ok(());
         }
         let mut out = terminal::stdout();

@@ -12,7 +12,7 @@ use plan_execute_host::{
     plans::{PlanError, Step, StepStatus, Summary},
 };
 use serde_json::{Value, json};
-use std::io::{self, Write};
+use std::io::Write;
 
 /// Arguments of the command.
 #[derive(Args)]
@@ -44,7 +44,7 @@ impl Show {
         if self.json {
             let leaf = position.leaf.as_deref();
             let view = to_json(&summary, &position.session_id, leaf, tools.session().durability());
-            writeln!(io::stdout().lock(), "{view}")?;
+            terminal::print_json(&view)?;
             return Ok(());
         }
         let text = render(&summary, tools.session().durability(), terminal::width());
@@ -114,7 +114,8 @@ fn render(summary: &Summary, durability: Durability, width: usize) -> String {
 fn progress(completed: u32, total: u32, width: usize) -> String {
     let words = format!(" {completed} of {total} done");
     let room = width.saturating_sub(words.len() + 2).min(30);
-    let filled = if total == 0 { 0 } else { room * completed as usize / total as usize };
+    // A plugin may say anything.
+    let filled = if total == 0 { 0 } else { room * completed.min(total) as usize / total as usize };
     format!("[{}{}]{words}", Paint::Done.on(&"#".repeat(filled)), "-".repeat(room - filled))
 }
 

@@ -12,6 +12,11 @@ pub(super) fn visible<'a>(text: &'a str, stream: &impl IsTerminal) -> Cow<'a, st
     if stream.is_terminal() { escape(text) } else { Cow::Borrowed(text) }
 }
 
+/// The same for a text that is one line, whatever stands in it: no plugin may make a second one of its own.
+pub(super) fn visible_line<'a>(text: &'a str, stream: &impl IsTerminal) -> Cow<'a, str> {
+    if stream.is_terminal() { escape_all(text) } else { Cow::Borrowed(text) }
+}
+
 /// As it may be shown in a layout of lines: every control character made visible, wherever it is written to.
 pub(super) fn escape_all(text: &str) -> Cow<'_, str> {
     let escaped = escape(text);
@@ -19,6 +24,15 @@ pub(super) fn escape_all(text: &str) -> Cow<'_, str> {
         return Cow::Owned(escaped.replace('\t', "\\t").replace('\n', "\\n"));
     }
     escaped
+}
+
+/// Writes a JSON value on a line of its own. Where a terminal shows it, control characters that JSON leaves as they are become
+/// visible as JSON's own escapes, so it stays the same value.
+pub(super) fn print_json(value: &Value) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    let text = value.to_string();
+    let text = if stdout.is_terminal() { escape_json(&text) } else { text };
+    writeln!(stdout, "{text}")
 }
 
 /// Standard output, for text with colours: they are taken out where it is no terminal, and where NO_COLOR is set.
@@ -64,6 +78,20 @@ fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The same for JSON text, by escapes of JSON: outside its strings there are no control characters.
+fn escape_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_control(c) {
+            // Each of them is one unit of UTF-16.
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 fn is_control(c: char) -> bool {
     match c {
         '\t' | '\n' => false,
@@ -99,6 +127,14 @@ mod tests {
         ] {
             assert_eq!(escape(text), shown);
         }
+    }
+
+    #[test]
+    fn json_on_a_terminal_stays_the_same_value() {
+        let value = json!({ "a\u{9b}\u{202e}": ["\u{1b}\n\t\r", "ü😀\u{85}\u{7f}\u{61c}"] });
+        let shown = escape_json(&value.to_string());
+        assert!(!shown.contains(is_control), "{shown}");
+        assert_eq!(serde_json::from_str::<Value>(&shown).expect("JSON"), value);
     }
 
     #[test]

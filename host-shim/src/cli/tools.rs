@@ -9,7 +9,7 @@ use super::{
 use clap::Args;
 use plan_execute_host::{ExecutionMode, ToolDefinition};
 use serde_json::{Value, json};
-use std::io::{self, Write};
+use std::io::Write;
 
 /// Arguments of the command.
 #[derive(Args)]
@@ -30,7 +30,7 @@ impl Tools {
         let plugin = self.component.load().await?;
         if self.json {
             let list: Vec<Value> = plugin.tools().iter().map(to_json).collect();
-            writeln!(io::stdout().lock(), "{}", Value::from(list))?;
+            terminal::print_json(&Value::from(list))?;
             return Ok(());
         }
         let width = terminal::width();

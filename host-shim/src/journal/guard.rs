@@ -5,8 +5,11 @@ use super::{
 };
 use crate::Limits;
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
     time::Duration,
 };
 use tokio::{sync::Mutex as AsyncMutex, time::timeout};
@@ -299,7 +302,18 @@ impl Drop for Unfinished<'_> {
 }
 
 async fn in_time<T>(limit: Duration, operation: impl Future<Output = Result<T, ReadError>>) -> Result<T, ReadError> {
-    timeout(limit, operation)
+    timeout(limit, unbroken(operation))
         .await
         .unwrap_or_else(|_| Err(ReadError::Unavailable(format!("the journal did not answer within {limit:?}"))))
+}
+
+/// A journal that panics answers an error, so that the call can still say what it had saved by then.
+async fn unbroken<T>(operation: impl Future<Output = Result<T, ReadError>>) -> Result<T, ReadError> {
+    let mut operation = pin!(operation);
+    poll_fn(|context| {
+        // It is not polled again afterwards.
+        catch_unwind(AssertUnwindSafe(|| operation.as_mut().poll(context)))
+            .unwrap_or_else(|_| Poll::Ready(Err(ReadError::Other("the journal broke down while it was asked".into()))))
+    })
+    .await
 }

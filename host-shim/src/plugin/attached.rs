@@ -4,13 +4,12 @@ use super::{
     Plugin, PluginState, Session,
     bindings::exports::plan_execute::plugin as exports,
     call::Access,
-    describe::shorten,
     grants::Grants,
     plans::Plans,
     queue::Turn,
     run::{Call, Running, Work},
 };
-use crate::{Error, Kept, Limit};
+use crate::{Error, Kept, Limit, error::shorten};
 use std::{
     future::Future,
     pin::Pin,

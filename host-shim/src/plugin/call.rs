@@ -17,7 +17,12 @@ use std::{
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
 /// The longest custom type or entry id that a plugin may name, in bytes.
-const MAX_NAME: usize = 256;
+pub(super) const MAX_NAME: usize = 256;
+
+/// May a custom type be called so? Not every storage keeps every control character.
+pub(super) fn is_type_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len()) && !name.contains(char::is_control)
+}
 
 /// The data of the store of one call.
 pub(crate) struct CallState {
@@ -93,9 +98,11 @@ impl CallState {
         self.operation()?;
         let branch = self.table.get(branch)?;
         let plugin = &branch.access.plugin;
-        if custom_type.len() > MAX_NAME {
+        if !is_type_name(custom_type) {
             let bytes = custom_type.len();
-            let reason = format!("the plugin {plugin} named a custom type of {bytes} bytes, more than {MAX_NAME}");
+            let reason = format!(
+                "the plugin {plugin} named a custom type of {bytes} bytes, and one has 1 to {MAX_NAME} without control characters"
+            );
             return Ok(Err(ReadError::Denied(reason)));
         }
         if !branch.access.grants.cover(custom_type) {
@@ -212,9 +219,10 @@ impl wit::HostBranch for CallState {
         before: Option<String>,
         limit: u32,
     ) -> wasmtime::Result<Result<Vec<wit::Entry>, wit::ReadError>> {
-        if before.as_ref().is_some_and(|id| id.len() > MAX_NAME) {
+        if before.as_ref().is_some_and(|id| id.len() > MAX_NAME || id.contains('\0')) {
             self.operation()?;
-            return Ok(Err(ReadError::NotFound(format!("no entry has an id of more than {MAX_NAME} bytes")).into()));
+            let reason = format!("no entry has an id of more than {MAX_NAME} bytes, or with a NUL in it");
+            return Ok(Err(ReadError::NotFound(reason).into()));
         }
         let ty = custom_type.clone();
         let read = |guard: Arc<Guard>, at, First(first)| async move {

@@ -1,7 +1,12 @@
 //! What a plugin says of itself, and whether that keeps to the rules of the interface.
 
-use super::{Host, Interfaces, Plugin, PluginState, call::CallState, run::Call};
-use crate::{Error, Kept, Limit, journal::Encoding, sandbox::Loaded};
+use super::{
+    Host, Interfaces, Plugin, PluginState,
+    call::{CallState, MAX_NAME, is_type_name},
+    run::Call,
+};
+use crate::{Error, Kept, Limit, error::shorten, journal::Encoding, sandbox::Loaded};
+use semver::Version;
 use std::{collections::BTreeSet, sync::Arc};
 
 pub use super::bindings::exports::plan_execute::plugin::{
@@ -23,13 +28,21 @@ pub(super) async fn plugin(host: Host, loaded: Loaded<CallState, Interfaces>) ->
     });
     let info: PluginInfo = info.await?;
     let name: Arc<str> = info.name.as_str().into();
-    let wrong = |fault: String| Error::Description { plugin: shorten(&name, 64), fault };
+    // A name that is none may be any text, so it is shown with what would act on a terminal made visible.
+    let wrong = |fault: String| Error::Description { plugin: shorten(&name, 64).escape_debug().to_string(), fault };
     if !is_kebab(&name) {
         return Err(wrong("its name is not kebab-case of at most 64 characters".into()));
     }
+    if let Err(error) = Version::parse(&info.version) {
+        let version = shorten(&info.version, 64);
+        return Err(wrong(format!("its version {version:?} is not a semantic version: {error}")));
+    }
     is_object(&info.config_schema).map_err(|e| wrong(format!("its configuration schema is {e}")))?;
-    if info.custom_types.iter().any(String::is_empty) {
-        return Err(wrong("it declares a custom type without a name".into()));
+    if let Some(custom_type) = info.custom_types.iter().find(|custom_type| !is_type_name(custom_type)) {
+        let custom_type = shorten(custom_type, 64);
+        return Err(wrong(format!(
+            "it declares the custom type {custom_type:?}, and one has 1 to {MAX_NAME} bytes without control characters"
+        )));
     }
     let tools = call(&name).run(None, None, |running| {
         Box::pin(async move {
@@ -56,6 +69,11 @@ pub(super) async fn plugin(host: Host, loaded: Loaded<CallState, Interfaces>) ->
         }
         if !names.insert(&tool.name) {
             return Err(wrong(format!("it has two tools named {}", tool.name)));
+        }
+        for (what, line) in [("label", &tool.label), ("prompt snippet", &tool.prompt_snippet)] {
+            if line.contains(char::is_control) {
+                return Err(wrong(format!("the {what} of the tool {} is not one line of plain text", tool.name)));
+            }
         }
         for (what, schema) in [("input", &tool.input_schema), ("output", &tool.output_schema)] {
             is_object(schema).map_err(|e| wrong(format!("the {what} schema of the tool {} is {e}", tool.name)))?;
@@ -84,17 +102,13 @@ fn is_tool_name(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
+/// Is it the text of a JSON object? It is read without being kept: as values it could take fifty times its length.
 fn is_object(json: &str) -> Result<(), String> {
-    match serde_json::from_str(json) {
-        Ok(serde_json::Value::Object(_)) => Ok(()),
-        Ok(_) => Err("no JSON object".into()),
-        Err(error) => Err(format!("no JSON ({error})")),
-    }
-}
-
-/// Cuts a text to at most `limit` bytes, at the edge of a character.
-pub(super) fn shorten(text: &str, limit: usize) -> String {
-    text[..text.floor_char_boundary(limit)].to_owned()
+    let mut value = serde_json::Deserializer::from_str(json);
+    serde_transcode::transcode(&mut value, &mut serde_json::Serializer::new(std::io::sink()))
+        .and_then(|()| value.end())
+        .map_err(|error| format!("no JSON ({error})"))?;
+    if json.trim_start().starts_with('{') { Ok(()) } else { Err("no JSON object".into()) }
 }
 
 #[cfg(test)]
@@ -121,13 +135,5 @@ mod tests {
         }
         assert!(is_tool_name(&"a".repeat(64)));
         assert!(!is_tool_name(&"a".repeat(65)));
-    }
-
-    #[test]
-    fn cuts_at_characters() {
-        assert_eq!(shorten("aä", 2), "a");
-        assert_eq!(shorten("aä", 3), "aä");
-        assert_eq!(shorten("aä", 9), "aä");
-        assert_eq!(shorten("ä", 0), "");
     }
 }

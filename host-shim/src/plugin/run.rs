@@ -4,10 +4,10 @@ use super::{
     Host, Interfaces,
     bindings::exports::plan_execute::plugin as exports,
     call::{Access, BranchHandle, CallState, lock},
-    describe::shorten,
 };
 use crate::{
     Error, Kept, Limit,
+    error::shorten,
     journal::Encoding,
     sandbox::{Instantiated, Loaded, Metered, Ticking, limit_of},
 };

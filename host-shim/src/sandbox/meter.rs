@@ -74,7 +74,10 @@ impl Meter {
 }
 
 impl ResourceLimiter for Meter {
-    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
+        if beyond_its_own(desired, most, self.limits.memory) {
+            return Ok(false);
+        }
         let total = self.memory + (desired - current);
         if total > self.limits.memory {
             self.refused = Some(Limit::Memory(self.limits.memory));
@@ -84,7 +87,10 @@ impl ResourceLimiter for Meter {
         Ok(true)
     }
 
-    fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
+        if beyond_its_own(desired, most, self.limits.table_elements) {
+            return Ok(false);
+        }
         let total = self.table_elements + (desired - current);
         if total > self.limits.table_elements {
             self.refused = Some(Limit::TableElements(self.limits.table_elements));
@@ -106,6 +112,11 @@ impl ResourceLimiter for Meter {
     fn memories(&self) -> usize {
         self.limits.memories
     }
+}
+
+/// Is it more than the plugin's own maximum, which is below the limit? Nothing grows beyond that, so nothing is counted either.
+fn beyond_its_own(desired: usize, most: Option<usize>, limit: usize) -> bool {
+    most.is_some_and(|most| desired > most && most < limit)
 }
 
 /// How long a plugin computed, in nanoseconds.

@@ -9,7 +9,7 @@ pub use compiler::{Compiler, compile_standard_input};
 pub(crate) use meter::{Meter, Metered};
 pub(crate) use ticker::Ticking;
 
-use crate::{Error, Kept, Limit, Limits, components};
+use crate::{Error, Kept, Limit, Limits, components, error::shorten};
 use cache::Cache;
 use sha2::{Digest, Sha256};
 use std::{
@@ -227,7 +227,7 @@ fn pool(limits: &Limits) -> PoolingAllocationConfig {
         .total_core_instances(instances.saturating_mul(4))
         .total_memories(instances)
         .total_tables(instances.saturating_mul(4))
-        .table_elements(limits.table_elements.min(10_000))
+        .table_elements(limits.table_elements)
         .max_memory_size(limits.memory);
     pool
 }
@@ -262,7 +262,7 @@ async fn compile_here(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     tokio::task::spawn_blocking(move || engine.precompile_component(&bytes))
         .await
         .map_err(|e| Error::Compile(e.to_string()))?
-        .map_err(|e| Error::Invalid(format!("{e:#}")))
+        .map_err(|e| invalid(&e))
 }
 
 fn prepare<T, E>(engine: &Engine, code: &[u8], contract: &Contract<T, E>) -> Result<Ready<T, E>, Error> {
@@ -270,7 +270,7 @@ fn prepare<T, E>(engine: &Engine, code: &[u8], contract: &Contract<T, E>) -> Res
     check_imports(engine, &component, contract.interface)?;
     let mut linker = Linker::new(engine);
     (contract.link)(&mut linker).map_err(|e| Error::Engine(format!("{e:#}")))?;
-    let pre = linker.instantiate_pre(&component).map_err(|e| Error::Invalid(format!("{e:#}")))?;
+    let pre = linker.instantiate_pre(&component).map_err(|e| invalid(&e))?;
     let exports = (contract.exports)(&pre)?;
     Ok(Ready { pre, exports })
 }
@@ -279,7 +279,16 @@ fn prepare<T, E>(engine: &Engine, code: &[u8], contract: &Contract<T, E>) -> Res
 fn deserialize(engine: &Engine, code: &[u8]) -> Result<Component, Error> {
     // SAFETY: the code was compiled by this process or its compiler process, or was kept by one of them in a folder that
     // belongs to the user alone, and its SHA-256 was checked since. wasmtime itself checks that the engine fits.
-    unsafe { Component::deserialize(engine, code) }.map_err(|e| Error::Invalid(format!("{e:#}")))
+    unsafe { Component::deserialize(engine, code) }.map_err(|e| invalid(&e))
+}
+
+/// How much an error shows of a name that a component has for something, in bytes.
+const NAME: usize = 256;
+/// How much an error shows of what is wrong with a component, in bytes. Names of its own may stand in it.
+const FAULT: usize = 1024;
+
+fn invalid(error: &wasmtime::Error) -> Error {
+    Error::Invalid(shorten(&format!("{error:#}"), FAULT))
 }
 
 /// A component gets what is offered, in the version that is offered, and nothing else.
@@ -289,9 +298,9 @@ fn check_imports(engine: &Engine, component: &Component, offered: &'static str) 
             continue;
         }
         if without_version(name) == without_version(offered) {
-            return Err(Error::Version { wanted: name.into(), offered });
+            return Err(Error::Version { wanted: shorten(name, NAME), offered });
         }
-        return Err(Error::Import { import: name.into(), offered });
+        return Err(Error::Import { import: shorten(name, NAME), offered });
     }
     Ok(())
 }
@@ -301,7 +310,7 @@ pub(crate) fn missing_export<T>(pre: &InstancePre<T>, interface: &'static str, r
     let ty = pre.component().component_type();
     let mut others = ty.exports(pre.engine()).filter(|(name, _)| *name != interface);
     match others.find(|(name, _)| without_version(name) == without_version(interface)) {
-        Some((name, _)) => Error::Version { wanted: name.into(), offered: interface },
+        Some((name, _)) => Error::Version { wanted: shorten(name, NAME), offered: interface },
         None => Error::Export { interface, reason: reason.to_string() },
     }
 }
