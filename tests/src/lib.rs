@@ -1,7 +1,6 @@
 //! What the conformance tests share: the host, the plugin, the fixtures, and components written for a test.
 
 pub mod fixtures;
-pub mod gated;
 pub mod wat_plugin;
 
 use plan_execute_host::{

@@ -58,6 +58,7 @@ impl Database {
             // A file does not go away while it is open; a server may.
             .test_before_acquire(!url.starts_with("sqlite:"))
             .after_connect(|connection, _| Box::pin(set_up(connection)))
+            .after_release(|connection, _| Box::pin(is_free(connection)))
             .connect_lazy_with(options.clone());
         if let Some(file) = sqlite_file(&database_url).filter(|file| !create && !file.exists()) {
             return Err(SqlError::NoFile(file.into()));
@@ -236,6 +237,16 @@ async fn set_up(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
         let _ = connection.execute(weak).await;
     }
     Ok(())
+}
+
+/// May a connection be used again? Where SQLite ends a transaction by itself, on a full disk or an I/O error, the driver goes on
+/// counting it, takes the next one for a part of it, and no longer commits what it says is committed.
+async fn is_free(connection: &mut AnyConnection) -> Result<bool, sqlx::Error> {
+    if connection.is_in_transaction() {
+        // One that was given up may still have to be rolled back.
+        connection.ping().await?;
+    }
+    Ok(!connection.is_in_transaction())
 }
 
 /// The file of an SQLite database, where it is in one.
