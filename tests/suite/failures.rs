@@ -1,111 +1,18 @@
 //! Journals that fail, and what plugins and their callers see of it.
 
-use async_trait::async_trait;
 use conformance::{call, chain, host, host_with, plan_session, wat_plugin::WatPlugin};
 use plan_execute_host::{
     Attached, Error, Grants, Host, Limit,
     journal::{
-        AppendError, Appended, CheckedPayload, Durability, Encoding, Entry, Journal, Memory, Payload, Position,
-        ReadError,
+        AppendError, Memory, Payload, ReadError,
+        fault::{Faulty, How, Operation},
     },
 };
 use sha2::{Digest, Sha256};
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
-use tokio::sync::Notify;
+use std::time::Duration;
 
-/// What an append does in place of, or besides, its work.
-#[derive(Clone)]
-enum Fault {
-    Refuse(AppendError),
-    /// Appends, then says that it failed.
-    FailAfter,
-    /// Appends once it is let.
-    Wait(Arc<Notify>),
-    Panic,
-}
-
-/// A memory journal with a script of faults.
-#[derive(Clone, Default)]
-struct Faulty {
-    memory: Memory,
-    append: Arc<Mutex<Option<Fault>>>,
-    read: Arc<Mutex<Option<ReadError>>>,
-    hang: Arc<Mutex<bool>>,
-    broken: Arc<Mutex<bool>>,
-}
-
-impl Faulty {
-    fn next_append(&self, fault: Fault) {
-        *self.append.lock().unwrap() = Some(fault);
-    }
-
-    async fn reading(&self) -> Result<(), ReadError> {
-        if *self.hang.lock().unwrap() {
-            std::future::pending::<()>().await;
-        }
-        let broken = *self.broken.lock().unwrap();
-        assert!(!broken, "a fault in the journal");
-        self.read.lock().unwrap().clone().map_or(Ok(()), Err)
-    }
-}
-
-#[async_trait]
-impl Journal for Faulty {
-    fn durability(&self) -> Durability {
-        Durability::Memory
-    }
-    fn preferred_encoding(&self) -> Encoding {
-        Encoding::Json
-    }
-    async fn position(&self) -> Result<Position, ReadError> {
-        self.memory.position().await
-    }
-    async fn latest(&self, at: &Position, custom_type: &str) -> Result<Option<Entry>, ReadError> {
-        self.reading().await?;
-        self.memory.latest(at, custom_type).await
-    }
-    async fn entries(
-        &self,
-        at: &Position,
-        ty: &str,
-        before: Option<&str>,
-        limit: u32,
-    ) -> Result<Vec<Entry>, ReadError> {
-        self.reading().await?;
-        self.memory.entries(at, ty, before, limit).await
-    }
-    async fn append(
-        &self,
-        at: &Position,
-        custom_type: &str,
-        payload: &CheckedPayload,
-    ) -> Result<Appended, AppendError> {
-        let fault = self.append.lock().unwrap().take();
-        match fault {
-            None => {}
-            Some(Fault::Refuse(error)) => return Err(error),
-            Some(Fault::FailAfter) => {
-                self.memory.append(at, custom_type, payload).await?;
-                return Err(AppendError::Failed("the line was cut".into()));
-            }
-            Some(Fault::Wait(go)) => go.notified().await,
-            Some(Fault::Panic) => panic!("a fault in the journal"),
-        }
-        self.memory.append(at, custom_type, payload).await
-    }
-    async fn branch(&self, entry: Option<&str>) -> Result<Position, ReadError> {
-        self.memory.branch(entry).await
-    }
-    async fn reopen(&self) -> Result<Position, ReadError> {
-        self.memory.reopen().await
-    }
-}
-
-async fn faulty(host: &Host) -> (Faulty, Attached) {
-    let journal = Faulty::default();
+async fn faulty(host: &Host) -> (Faulty<Memory>, Attached) {
+    let journal = Faulty::new(Memory::default());
     let tools = plan_session(host, journal.clone()).await;
     call(&tools, "plan_create", &chain(3)).await.unwrap();
     (journal, tools)
@@ -124,10 +31,10 @@ async fn a_refusal_costs_one_call() {
         (AppendError::Unavailable("the disk is full".into()), "unavailable"),
         (AppendError::Other("x".into()), "other"),
     ] {
-        journal.next_append(Fault::Refuse(error.clone()));
+        journal.next(Operation::Append, How::Before(error.clone()));
         let refused = call(&tools, "plan_advance", DONE).await.unwrap_err();
         assert_eq!(refused.code, code, "{error}");
-        assert_eq!(journal.memory.custom_entries().len(), 1, "{error}");
+        assert_eq!(journal.inner().custom_entries().len(), 1, "{error}");
         assert_eq!(call(&tools, "plan_get", "{}").await.unwrap()["steps"][0]["status"], "pending");
     }
     call(&tools, "plan_advance", DONE).await.unwrap();
@@ -137,7 +44,7 @@ async fn a_refusal_costs_one_call() {
 async fn after_a_write_of_unknown_outcome_no_plan_is_shown_until_reopening() {
     let (journal, tools) = faulty(&host()).await;
     let waiting = {
-        journal.next_append(Fault::FailAfter);
+        journal.next(Operation::Append, How::After);
         let failing = tools.queue("plan_advance", DONE).await.unwrap();
         let waiting = tools.queue("plan_get", "{}").await.unwrap();
         let failed = failing.await.unwrap().unwrap_err();
@@ -162,7 +69,7 @@ async fn after_a_write_of_unknown_outcome_no_plan_is_shown_until_reopening() {
 #[tokio::test]
 async fn a_journal_that_panics_is_one_whose_outcome_is_unknown() {
     let (journal, tools) = faulty(&host()).await;
-    journal.next_append(Fault::Panic);
+    journal.next(Operation::Append, How::Panic);
     assert_eq!(call(&tools, "plan_advance", DONE).await.unwrap_err().code, "reopen-required");
     tools.session().reopen().await.unwrap();
     assert_eq!(call(&tools, "plan_get", "{}").await.unwrap()["steps"][0]["status"], "pending");
@@ -172,18 +79,18 @@ async fn a_journal_that_panics_is_one_whose_outcome_is_unknown() {
 #[tokio::test]
 async fn a_journal_that_panics_while_it_is_read_costs_one_call() {
     let (journal, tools) = faulty(&host()).await;
-    *journal.broken.lock().unwrap() = true;
+    journal.next(Operation::Latest, How::Panic);
     let error = call(&tools, "plan_get", "{}").await.unwrap_err();
     assert_eq!(error.code, "other");
     assert!(error.message.contains("the journal broke down"), "{}", error.message);
     let append = "(call $append (local.get $branch) (i32.const 512) (i32.const 9) (i32.const 0) (i32.const 4096) (i32.const 2) (i32.const 8192))";
     let read = "(call $latest (local.get $branch) (i32.const 512) (i32.const 9) (i32.const 8192))";
     let plugin = WatPlugin { call_tool: format!("{append} {read} unreachable"), ..WatPlugin::default() };
+    journal.next(Operation::Latest, How::Panic);
     let (host, bytes) = (tools.plugin().host(), plugin.build());
     let plugin = host.load_pinned(&bytes, &hex::encode(Sha256::digest(&bytes))).await.unwrap();
     let error = conformance::attach(&plugin, tools.session()).await.call("run", "{}").await.unwrap_err();
     assert!(matches!(&error, Error::Trap { kept, .. } if kept.entries.len() == 1 && !kept.unknown), "{error}");
-    *journal.broken.lock().unwrap() = false;
     call(&tools, "plan_get", "{}").await.unwrap();
 }
 
@@ -191,16 +98,15 @@ async fn a_journal_that_panics_while_it_is_read_costs_one_call() {
 async fn reading_that_fails_or_hangs_costs_one_call() {
     let host = host_with(|limits| limits.operation = Duration::from_millis(100));
     let (journal, tools) = faulty(&host).await;
-    *journal.read.lock().unwrap() = Some(ReadError::Unavailable("the server is away".into()));
+    let away = AppendError::Unavailable("the server is away".into());
+    journal.next(Operation::Latest, How::Before(away));
     let error = call(&tools, "plan_get", "{}").await.unwrap_err();
     assert_eq!(error.code, "unavailable");
     assert!(error.message.contains("the server is away"));
-    *journal.read.lock().unwrap() = None;
-    *journal.hang.lock().unwrap() = true;
+    journal.next(Operation::Latest, How::Hang);
     let error = call(&tools, "plan_get", "{}").await.unwrap_err();
     assert_eq!(error.code, "unavailable");
     assert!(error.message.contains("100ms"), "{}", error.message);
-    *journal.hang.lock().unwrap() = false;
     call(&tools, "plan_get", "{}").await.unwrap();
 }
 
@@ -208,14 +114,13 @@ async fn reading_that_fails_or_hangs_costs_one_call() {
 async fn a_write_that_outlives_its_time_is_waited_for_by_reopening() {
     let host = host_with(|limits| limits.operation = Duration::from_millis(100));
     let (journal, tools) = faulty(&host).await;
-    let go = Arc::new(Notify::new());
-    journal.next_append(Fault::Wait(Arc::clone(&go)));
+    journal.next(Operation::Append, How::Hang);
     let error = call(&tools, "plan_advance", DONE).await.unwrap_err();
     assert_eq!(error.code, "reopen-required");
     // While the write goes on, the session cannot be opened again.
     assert!(matches!(tools.session().reopen().await, Err(ReadError::Unavailable(_))));
     assert_eq!(call(&tools, "plan_get", "{}").await.unwrap_err().code, "reopen-required");
-    go.notify_one();
+    journal.release();
     tools.session().reopen().await.unwrap();
     assert_eq!(call(&tools, "plan_get", "{}").await.unwrap()["steps"][0]["status"], "done");
 }
@@ -223,15 +128,14 @@ async fn a_write_that_outlives_its_time_is_waited_for_by_reopening() {
 #[tokio::test]
 async fn a_call_that_is_dropped_while_it_writes_leaves_the_outcome_unknown() {
     let (journal, tools) = faulty(&host()).await;
-    let go = Arc::new(Notify::new());
-    journal.next_append(Fault::Wait(Arc::clone(&go)));
+    journal.next(Operation::Append, How::Hang);
     let mut subscription = tools.session().subscribe();
     let mut queued = tools.queue("plan_advance", DONE).await.unwrap();
     assert!(tokio::time::timeout(Duration::from_millis(100), &mut queued).await.is_err());
     drop(queued);
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert_eq!(call(&tools, "plan_get", "{}").await.unwrap_err().code, "reopen-required");
-    go.notify_one();
+    journal.release();
     tools.session().reopen().await.unwrap();
     assert_eq!(call(&tools, "plan_get", "{}").await.unwrap()["steps"][0]["status"], "done");
     // It was saved, and whoever listens heard of it.
@@ -242,13 +146,12 @@ async fn a_call_that_is_dropped_while_it_writes_leaves_the_outcome_unknown() {
 async fn a_call_out_of_time_says_what_became_of_its_writes() {
     let host = host_with(|limits| limits.call = Duration::from_millis(200));
     let (journal, tools) = faulty(&host).await;
-    let go = Arc::new(Notify::new());
-    journal.next_append(Fault::Wait(Arc::clone(&go)));
+    journal.next(Operation::Append, How::Hang);
     let error = tools.call("plan_advance", DONE).await.unwrap_err();
     let Error::Limit { limit: Limit::Call(_), kept, .. } = &error else { panic!("{error}") };
     assert!(kept.unknown && kept.entries.is_empty(), "{kept:?}");
     assert!(error.to_string().contains("reopen"), "{error}");
-    go.notify_one();
+    journal.release();
     tools.session().reopen().await.unwrap();
     call(&tools, "plan_get", "{}").await.unwrap();
 }
@@ -260,8 +163,8 @@ async fn what_is_unknown_stays_unknown() {
     let plugin = WatPlugin { call_tool: format!("{append} {append} unreachable"), ..WatPlugin::default() };
     let (host, bytes) = (host(), plugin.build());
     let plugin = host.load_pinned(&bytes, &hex::encode(Sha256::digest(&bytes))).await.unwrap();
-    let journal = Faulty::default();
-    journal.next_append(Fault::FailAfter);
+    let journal = Faulty::new(Memory::default());
+    journal.next(Operation::Append, How::After);
     let session = host.open(journal).await.unwrap();
     let error = conformance::attach(&plugin, &session).await.call("run", "{}").await.unwrap_err();
     assert!(matches!(&error, Error::Trap { kept, .. } if kept.unknown), "{error}");
@@ -272,10 +175,9 @@ async fn what_is_unknown_stays_unknown() {
 async fn what_did_not_begin_is_not_unknown() {
     let host = host_with(|limits| limits.call = Duration::from_millis(300));
     let (journal, tools) = faulty(&host).await;
-    *journal.hang.lock().unwrap() = true;
+    journal.next(Operation::Latest, How::Hang);
     let error = tools.call("plan_advance", DONE).await.unwrap_err();
     assert!(matches!(&error, Error::Limit { limit: Limit::Call(_), kept, .. } if !kept.unknown), "{error}");
-    *journal.hang.lock().unwrap() = false;
     call(&tools, "plan_advance", DONE).await.unwrap();
 }
 

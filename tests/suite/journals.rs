@@ -7,10 +7,13 @@ use plan_execute_host::journal::{
     pi::PiSession,
     sql::{Database, SqlSession},
 };
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 use tempfile::TempDir;
 
-struct InMemory(Encoding);
+pub(crate) struct InMemory(pub(crate) Encoding);
 
 #[async_trait]
 impl Storage for InMemory {
@@ -20,7 +23,7 @@ impl Storage for InMemory {
     }
 }
 
-struct InFiles(TempDir);
+pub(crate) struct InFiles(pub(crate) TempDir);
 
 #[async_trait]
 impl Storage for InFiles {
@@ -45,14 +48,18 @@ async fn session_files() {
 }
 
 /// Sessions in one database, with names that count up.
-struct InDatabase {
+pub(crate) struct InDatabase {
     database: Database,
-    made: AtomicUsize,
 }
 
 impl InDatabase {
-    async fn open(url: &str) -> InDatabase {
-        InDatabase { database: Database::open(url, true).await.unwrap(), made: AtomicUsize::new(0) }
+    pub(crate) async fn open(url: &str) -> InDatabase {
+        InDatabase { database: Database::open(url, true).await.unwrap() }
+    }
+
+    /// In an SQLite database `plans.db`.
+    pub(crate) async fn in_folder(folder: &Path) -> InDatabase {
+        InDatabase::open(&format!("sqlite:{}", folder.join("plans.db").display())).await
     }
 }
 
@@ -60,7 +67,9 @@ impl InDatabase {
 impl Storage for InDatabase {
     type Journal = SqlSession;
     async fn create(&self) -> SqlSession {
-        let name = format!("{}-{}", std::process::id(), self.made.fetch_add(1, Ordering::Relaxed));
+        // Several tests may share one database.
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         self.database.create(&name).await.unwrap()
     }
     async fn open_again(&self, journal: &SqlSession) -> Option<SqlSession> {
@@ -71,8 +80,7 @@ impl Storage for InDatabase {
 #[tokio::test]
 async fn sqlite() {
     let folder = tempfile::tempdir().unwrap();
-    let url = format!("sqlite:{}", folder.path().join("plans.db").display());
-    check(&InDatabase::open(&url).await).await;
+    check(&InDatabase::in_folder(folder.path()).await).await;
 }
 
 #[tokio::test]

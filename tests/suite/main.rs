@@ -5,8 +5,12 @@
 mod cases;
 mod component;
 mod failures;
+mod faults;
 mod hostile;
 mod journals;
+#[path = "../../host-shim/tests/faults/ledger.rs"]
+#[allow(dead_code, reason = "the tests of the real command need all of it")]
+mod ledger;
 mod limits;
 mod model;
 mod pi_fixtures;

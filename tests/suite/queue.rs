@@ -1,9 +1,13 @@
 //! The order of calls, the handles of those that wait, and what is told of saved plans.
 
-use conformance::{call, chain, gated::Gated, host, host_with, in_memory, plan_session};
+use conformance::{call, chain, host, host_with, in_memory, plan_session};
 use plan_execute_host::{
     Attached, Error, Event, Host, Limit,
-    journal::{Journal, Memory, Payload, pi::PiSession},
+    journal::{
+        Journal, Memory, Payload,
+        fault::{Faulty, How, Operation},
+        pi::PiSession,
+    },
     plans::{PlanDraft, StepStatus},
 };
 use std::{fs, future::Future, time::Duration};
@@ -57,8 +61,8 @@ async fn calls_that_are_made_at_once_run_too() {
 }
 
 /// A session with a plan of three steps, on a journal that can hold up the call that runs.
-async fn gated(host: &Host) -> (Gated, Attached) {
-    let journal = Gated::default();
+async fn held_up(host: &Host) -> (Faulty<Memory>, Attached) {
+    let journal = Faulty::new(Memory::default());
     let tools = plan_session(host, journal.clone()).await;
     call(&tools, "plan_create", &chain(3)).await.unwrap();
     (journal, tools)
@@ -66,65 +70,65 @@ async fn gated(host: &Host) -> (Gated, Attached) {
 
 #[tokio::test]
 async fn a_call_that_waited_while_the_leaf_moved_changes_nothing() {
-    let (journal, tools) = gated(&host()).await;
+    let (journal, tools) = held_up(&host()).await;
     let first = journal.position().await.unwrap().leaf.unwrap();
     call(&tools, "plan_advance", &advance(1, "done")).await.unwrap();
     for moved in ["branch", "foreign entry"] {
-        journal.close();
+        journal.next(Operation::Latest, How::AnswerLost);
         let running = tools.queue("plan_get", "{}").await.unwrap();
         let waiting = tools.queue("plan_advance", &advance(2, "done")).await.unwrap();
         let reading = tools.queue("plan_get", "{}").await.unwrap();
-        // The call that runs has begun to look at its branch; it is served that one.
+        // The call that runs has looked at its branch; it is served that one.
         tokio::time::sleep(Duration::from_millis(20)).await;
         match moved {
             "branch" => drop(tools.session().branch(Some(&first)).await.unwrap()),
-            _ => drop(journal.memory.push(None, Payload::json("{}"))),
+            _ => drop(journal.inner().push(None, Payload::json("{}"))),
         }
-        let entries = journal.memory.custom_entries().len();
-        journal.open();
+        let entries = journal.inner().custom_entries().len();
+        journal.release();
         running.await.unwrap().unwrap();
         for queued in [waiting, reading] {
             let error = queued.await.unwrap().unwrap_err();
             assert_eq!(error.code, "branch-changed");
             assert!(error.message.contains("branch changed"));
         }
-        assert_eq!(journal.memory.custom_entries().len(), entries);
+        assert_eq!(journal.inner().custom_entries().len(), entries);
         call(&tools, "plan_get", "{}").await.unwrap();
     }
 }
 
 #[tokio::test]
 async fn a_call_that_waited_while_the_session_was_opened_again_changes_nothing() {
-    let (journal, tools) = gated(&host()).await;
-    journal.close();
+    let (journal, tools) = held_up(&host()).await;
+    journal.next(Operation::Latest, How::Hang);
     let running = tools.queue("plan_get", "{}").await.unwrap();
     let waiting = tools.queue("plan_advance", &advance(1, "done")).await.unwrap();
     tokio::time::sleep(Duration::from_millis(20)).await;
     tools.session().reopen().await.unwrap();
-    journal.open();
+    journal.release();
     for queued in [running, waiting] {
         let error = queued.await.unwrap().unwrap_err();
         assert_eq!(error.code, "session-changed");
         assert!(error.message.contains("session changed"));
     }
-    assert_eq!(journal.memory.custom_entries().len(), 1);
+    assert_eq!(journal.inner().custom_entries().len(), 1);
     call(&tools, "plan_advance", &advance(1, "done")).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_call_that_is_given_up_lets_the_next_one_run() {
-    let (journal, tools) = gated(&host()).await;
-    journal.close();
+    let (journal, tools) = held_up(&host()).await;
+    journal.next(Operation::Latest, How::Hang);
     let first = tools.queue("plan_advance", &advance(1, "done")).await.unwrap();
     let given_up = tools.queue("plan_advance", &advance(1, "pending")).await.unwrap();
     let last = tools.queue("plan_advance", &advance(2, "done")).await.unwrap();
     drop(given_up);
     // It is gone, and yet the last one does not run before the first has ended.
     tokio::time::sleep(Duration::from_millis(20)).await;
-    journal.open();
+    journal.release();
     first.await.unwrap().unwrap();
     last.await.unwrap().unwrap();
-    assert_eq!(journal.memory.custom_entries().len(), 3);
+    assert_eq!(journal.inner().custom_entries().len(), 3);
 }
 
 /// Whoever stops polling the future of `queue` does not stop the calls behind it.
@@ -158,8 +162,8 @@ fn a_call_can_be_dropped_outside_the_runtime() {
 
 #[tokio::test]
 async fn more_calls_than_may_wait_are_refused() {
-    let (journal, tools) = gated(&host_with(|limits| limits.waiting = 3)).await;
-    journal.close();
+    let (journal, tools) = held_up(&host_with(|limits| limits.waiting = 3)).await;
+    journal.next(Operation::Latest, How::Hang);
     let mut queued = vec![tools.queue("plan_get", "{}").await.unwrap()];
     tokio::time::sleep(Duration::from_millis(20)).await;
     for _ in 0..3 {
@@ -167,7 +171,7 @@ async fn more_calls_than_may_wait_are_refused() {
     }
     let refused = tools.queue("plan_get", "{}").await.err();
     assert!(matches!(refused, Some(Error::Limit { limit: Limit::Waiting(3), .. })), "{refused:?}");
-    journal.open();
+    journal.release();
     for call in queued {
         call.await.unwrap().unwrap();
     }

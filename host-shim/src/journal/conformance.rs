@@ -20,8 +20,10 @@
 //! # });
 //! ```
 //!
-//! What it cannot show is what happens when the storage fails: each error path of a journal needs a test in which that very
-//! operation fails.
+//! What a host makes of a journal that [fails](super::fault) is part of it. What it cannot show is that the journal tells the
+//! truth when its storage fails: each error path of a journal needs a test in which that very operation fails.
+
+mod faults;
 
 use super::{AppendError, Appended, CheckedPayload, Encoding, Entry, Journal, Payload, Position, ReadError};
 use serde_json::{Value, json};
@@ -62,6 +64,7 @@ pub async fn check<S: Storage>(storage: &S) {
     for seed in 0..8 {
         agrees_with_a_model(storage, seed).await;
     }
+    faults::check(storage).await;
 }
 
 const TYPE: &str = "conformance/plan";

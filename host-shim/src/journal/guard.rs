@@ -61,14 +61,15 @@ impl Guard {
 
     /// Where the session stands. After a write of unknown outcome the storage is not asked any more.
     pub(crate) async fn position(&self) -> Result<Position, ReadError> {
-        {
+        let before = {
             let state = self.state();
             if state.latched.is_some() {
                 return Ok(state.known.clone());
             }
-        }
+            state.known.opening
+        };
         let position = in_time(self.operation, self.journal.position()).await?;
-        self.note(&position);
+        self.note(&position, before);
         Ok(position)
     }
 
@@ -88,10 +89,12 @@ impl Guard {
         self.check_latch(at.opening)
     }
 
-    /// Remembers where the session was found. What is found after a write of unknown outcome does not count.
-    fn note(&self, position: &Position) {
+    /// Remembers where the session was found by a look that began in the opening `before`. What is found after a write of
+    /// unknown outcome does not count, and neither does an answer that comes after the session was opened again: the latch
+    /// belongs to the new opening.
+    fn note(&self, position: &Position, before: Opening) {
         let mut state = self.state();
-        if state.latched.is_none() {
+        if state.latched.is_none() && state.known.opening == before {
             state.known = position.clone();
         }
     }
@@ -101,8 +104,9 @@ impl Guard {
         if self.is_latched() {
             self.check(at).await?;
         }
+        let before = self.known().opening;
         let (position, entry) = in_time(self.operation, self.journal.position_and_latest(at, custom_type)).await?;
-        self.note(&position);
+        self.note(&position, before);
         self.compare(&position, at)?;
         entry.map(|entry| self.check_size(entry)).transpose()
     }

@@ -14,12 +14,15 @@
 //!   doubt, it is `Failed`: a plan that was acknowledged and lost, or refused and kept, is what nobody forgives.
 //! * [`latest`](Journal::latest) does not walk the branch. [`Tree`] keeps the index that this takes.
 //!
-//! With the feature `testing` there is a suite that checks all of this: `conformance`.
+//! With the feature `testing` there is a suite that checks all of this, `conformance`, and a double that fails on command around
+//! any journal, `fault`.
 //!
 //! Each method may be cancelled (its future dropped) except `append`, which the host always lets end.
 
 #[cfg(feature = "testing")]
 pub mod conformance;
+#[cfg(feature = "testing")]
+pub mod fault;
 mod guard;
 mod memory;
 mod names;

@@ -391,72 +391,16 @@ fn refusal(error: ToolError) -> CallToolResult {
     answer
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "testing"))]
 mod tests {
     use super::*;
-    use async_trait::async_trait;
     use plan_execute_host::{
         Grants, Host, components,
         journal::{
-            AppendError, Appended, CheckedPayload, Durability, Encoding, Entry, Journal, Memory, Payload, Position,
-            ReadError,
+            Journal, Memory, Payload,
+            fault::{Faulty, How, Operation},
         },
     };
-    use std::sync::atomic::AtomicBool;
-
-    /// A journal in memory whose next write is kept, or not, while nobody hears of it.
-    #[derive(Clone, Default)]
-    struct Doubtful {
-        memory: Memory,
-        doubt: Arc<AtomicBool>,
-        keeps: bool,
-    }
-
-    #[async_trait]
-    impl Journal for Doubtful {
-        fn durability(&self) -> Durability {
-            self.memory.durability()
-        }
-        fn preferred_encoding(&self) -> Encoding {
-            self.memory.preferred_encoding()
-        }
-        async fn position(&self) -> Result<Position, ReadError> {
-            self.memory.position().await
-        }
-        async fn latest(&self, at: &Position, custom_type: &str) -> Result<Option<Entry>, ReadError> {
-            self.memory.latest(at, custom_type).await
-        }
-        async fn entries(
-            &self,
-            at: &Position,
-            custom_type: &str,
-            before: Option<&str>,
-            limit: u32,
-        ) -> Result<Vec<Entry>, ReadError> {
-            self.memory.entries(at, custom_type, before, limit).await
-        }
-        async fn append(
-            &self,
-            at: &Position,
-            custom_type: &str,
-            payload: &CheckedPayload,
-        ) -> Result<Appended, AppendError> {
-            let doubt = self.doubt.swap(false, Ordering::Relaxed);
-            if !doubt || self.keeps {
-                let appended = self.memory.append(at, custom_type, payload).await?;
-                if !doubt {
-                    return Ok(appended);
-                }
-            }
-            Err(AppendError::Failed("the line went dead".into()))
-        }
-        async fn branch(&self, entry: Option<&str>) -> Result<Position, ReadError> {
-            self.memory.branch(entry).await
-        }
-        async fn reopen(&self) -> Result<Position, ReadError> {
-            self.memory.reopen().await
-        }
-    }
 
     #[test]
     fn details_are_one_line() {
@@ -476,28 +420,28 @@ mod tests {
         let cache = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tmp/compiled");
         let host = Host::builder().cache(cache).build().unwrap();
         let plugin = host.load(components::PLAN_EXECUTE).await.unwrap();
-        for keeps in [true, false] {
-            let journal = Doubtful { keeps, ..Doubtful::default() };
+        for kept in [true, false] {
+            let journal = Faulty::new(Memory::default());
             let session = host.open(journal.clone()).await.unwrap();
             let server = Server::new(session.attach(&plugin, "{}", Grants::Declared).await.unwrap(), Requests::new());
             server.call("plan_create", r#"{"title":"T","steps":["a"]}"#).await.unwrap().unwrap();
-            journal.doubt.store(true, Ordering::Relaxed);
+            journal.next(Operation::Append, How::Middle { kept });
             let refused = server.call("plan_advance", r#"{"step":1,"status":"done"}"#).await.unwrap().unwrap_err();
             assert_eq!(refused.code, "reopen-required");
-            let status = if keeps { "done" } else { "pending" };
+            let status = if kept { "done" } else { "pending" };
             let mut changes = server.changes();
             assert!(server.plan().await.unwrap().contains(status), "what the storage holds counts");
-            assert_eq!(changes.moved.has_changed().unwrap(), keeps, "a write that was kept changes the plan");
+            assert_eq!(changes.moved.has_changed().unwrap(), kept, "a write that was kept changes the plan");
             changes.moved.mark_unchanged();
             server.call("plan_advance", r#"{"step":1,"status":"skipped"}"#).await.unwrap().unwrap();
             assert!(server.plan().await.unwrap().contains("skipped"));
             assert!(changes.next().await, "saved");
             assert!(!changes.moved.has_changed().unwrap());
             // Someone else appends.
-            let at = journal.memory.position().await.unwrap();
+            let at = journal.inner().position().await.unwrap();
             let payload =
                 Payload::json("{\"title\":\"Theirs\",\"steps\":[{\"id\":1,\"title\":\"a\",\"status\":\"pending\"}]}");
-            journal.memory.append(&at, plans::CUSTOM_TYPE, &payload.check().unwrap()).await.unwrap();
+            journal.inner().append(&at, plans::CUSTOM_TYPE, &payload.check().unwrap()).await.unwrap();
             assert!(server.plan().await.unwrap().contains("Theirs"));
             assert!(changes.next().await, "moved by someone else");
             server.plan().await.unwrap();

@@ -255,6 +255,7 @@ fn pool(options: &AnyConnectOptions) -> AnyPool {
         // What was lost meanwhile shows at the first look, which is then taken again.
         .test_before_acquire(false)
         .after_connect(|connection, _| Box::pin(set_up(connection)))
+        .after_release(|connection, _| Box::pin(is_free(connection)))
         .connect_lazy_with(options.clone())
 }
 
@@ -288,6 +289,16 @@ async fn set_up(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
         let _ = connection.execute(weak).await;
     }
     Ok(())
+}
+
+/// May a connection be used again? Where SQLite ends a transaction by itself, on a full disk or an I/O error, the driver goes on
+/// counting it, takes the next one for a part of it, and no longer commits what it says is committed.
+async fn is_free(connection: &mut AnyConnection) -> Result<bool, sqlx::Error> {
+    if connection.is_in_transaction() {
+        // One that was given up may still have to be rolled back.
+        connection.ping().await?;
+    }
+    Ok(!connection.is_in_transaction())
 }
 
 /// The reason that the user can do something about.

@@ -481,6 +481,14 @@ impl Journal for SqlSession {
     async fn reopen(&self) -> Result<Position, ReadError> {
         // A write that still goes on ends first.
         let _writing = self.inner.gate.lock().await;
+        let mut connection = self.connection().await?;
+        if connection.backend_name() != "SQLite" {
+            // A statement that was given up, and that the server has yet to carry out, inserts nothing any more.
+            let fence = sqlx::query("UPDATE plan_execute_sessions SET fence = fence + 1 WHERE id = $1");
+            let raised = fence.bind(self.inner.session_id.to_string()).execute(&mut *connection).await;
+            raised.map_err(unavailable)?;
+        }
+        drop(connection);
         Ok(self.load().await?.0)
     }
 }
