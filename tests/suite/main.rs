@@ -11,6 +11,7 @@ mod model;
 mod pi_fixtures;
 mod pi_sharing;
 mod pi_writing;
+mod profiles;
 mod queue;
 mod sql_faults;
 mod transfer;
