@@ -60,17 +60,21 @@
 //! # Features
 //!
 //! Without default features this crate is the library alone. `cli` adds the command `plan-execute`, `mcp` its
-//! server for clients of the Model Context Protocol. `sql` adds sessions in SQLite and PostgreSQL, and `testing` what tests
-//! of journals and benchmarks need.
+//! server for clients of the Model Context Protocol. `profiles` adds [profiles](profile) of plugins, `sql` sessions in
+//! SQLite and PostgreSQL, and `testing` what tests of journals and benchmarks need.
 //!
 //! Everything runs on tokio: a runtime with all drivers must be there wherever a future of this crate is polled.
 
 pub mod components;
 mod error;
 mod file_size;
+#[cfg(feature = "profiles")]
+pub mod inspect;
 pub mod journal;
 mod limits;
 mod plugin;
+#[cfg(feature = "profiles")]
+pub mod profile;
 mod sandbox;
 
 pub use error::{Error, Kept};

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 /// The limits of a host. The defaults are those of the project's design; a plugin written in Python or JavaScript needs
-/// more memory and a larger component.
+/// more memory and a larger component. [`Host::with_limits`](crate::Host::with_limits) makes other ones for some plugins:
+/// all but `operation`, which is the session's, and `instances` and `waiting`, which all plugins of a host share.
 ///
 /// Whoever reaches one gets [`Error::Limit`](crate::Error::Limit), which names the plugin and the limit; the next call works.
 #[derive(Debug, Clone, PartialEq, Eq)]

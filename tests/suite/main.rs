@@ -16,6 +16,7 @@ mod model;
 mod pi_fixtures;
 mod pi_sharing;
 mod pi_writing;
+mod profiles;
 mod queue;
 mod slow;
 mod sql_faults;

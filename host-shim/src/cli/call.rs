@@ -2,10 +2,11 @@
 
 use super::{
     Failure,
-    setup::{ComponentOption, SessionOption, attach, damage},
+    setup::{PluginsOption, SessionOption, damage},
     terminal::{visible, warn, warn_as},
 };
 use clap::Args;
+use plan_execute_host::{Attached, ToolError};
 use std::{
     io::{self, Read, Write},
     sync::Arc,
@@ -20,9 +21,9 @@ use std::{
 
 The answer goes to standard output. An error of the tool goes to standard error as
 {\"error\":{\"code\",\"message\",\"data\"}}, and the exit status is 1. It is 2 for wrong usage, and 3 where the session
-was not opened, the component was not loaded, or the call broke off.")]
+was not opened, the profile or the component was not loaded, or the call broke off.")]
 pub(super) struct Call {
-    /// The tool: plan_create, plan_advance or plan_get.
+    /// The tool: plan_create, plan_advance, plan_get, or one of another plugin.
     tool: String,
     /// Its arguments as JSON, or - to read them from standard input.
     #[arg(value_name = "JSON", default_value = "{}")]
@@ -34,22 +35,31 @@ pub(super) struct Call {
     #[arg(long)]
     create: bool,
     #[command(flatten)]
-    component: ComponentOption,
+    plugins: PluginsOption,
 }
 
 impl Call {
     /// Runs the command.
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let plugin = self.component.load().await?;
+        let plugins = self.plugins.load().await?;
         let arguments = match self.arguments.as_str() {
-            "-" => read_standard_input(plugin.host().limits().arguments)?,
+            "-" => {
+                let limits = plugins.list().into_iter().map(|(_, plugin)| plugin.host().limits().arguments);
+                read_standard_input(limits.max().unwrap_or_default())?
+            }
             _ => self.arguments,
         };
         let session = match self.create {
             true => self.session.open_or_create().await?,
             false => self.session.open().await?,
         };
-        let answer = attach(&plugin, Arc::clone(&session.journal)).await?.call(&self.tool, &arguments).await?;
+        let (_, attached) = plugins.attach(Arc::clone(&session.journal)).await?;
+        let having = |attached: &&Attached| attached.plugin().tool(&self.tool).is_some();
+        let answer = match (&attached[..], attached.iter().find(having)) {
+            // One alone says itself what tools it has.
+            ([attached], _) | (_, Some(attached)) => attached.call(&self.tool, &arguments).await?,
+            _ => Err(unknown(&self.tool, &attached)),
+        };
         match answer {
             Ok(result) => {
                 warn(&damage(&session))?;
@@ -64,6 +74,18 @@ impl Call {
             }
             Err(error) => Err(Failure::Tool { error, damage: damage(&session) }),
         }
+    }
+}
+
+/// The error for a tool that no plugin has.
+fn unknown(tool: &str, attached: &[Attached]) -> ToolError {
+    let tools = attached.iter().flat_map(|attached| attached.plugin().tools());
+    let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+    let names = if names.is_empty() { "none".into() } else { names.join(", ") };
+    ToolError {
+        code: "unknown-tool".into(),
+        message: format!("There is no tool {tool:?}: there are {names}."),
+        data: None,
     }
 }
 

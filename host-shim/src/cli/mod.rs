@@ -5,6 +5,8 @@ mod demo;
 mod log;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "profiles")]
+mod plugin;
 #[cfg(feature = "sql")]
 mod sessions;
 mod setup;
@@ -59,6 +61,9 @@ enum Command {
     Export(transfer::Export),
     /// List the tools.
     Tools(tools::Tools),
+    /// Look at a component before it is used.
+    #[cfg(feature = "profiles")]
+    Plugin(plugin::Plugin),
     /// Serve the tools to a client of the Model Context Protocol.
     #[cfg(feature = "mcp")]
     Mcp(mcp::Mcp),
@@ -79,7 +84,7 @@ enum Failure {
     Tool { error: ToolError, damage: Vec<String> },
     /// Something in how the command was called, found only while it ran.
     Usage(String),
-    /// The session was not opened, the component not loaded, or the call broke off.
+    /// The session was not opened, the profile not taken, the component not loaded, or the call broke off.
     Host(String),
     /// What was printed could not be written.
     Output(io::Error),
@@ -90,6 +95,13 @@ enum Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Failure::Output(error)
+    }
+}
+
+#[cfg(feature = "profiles")]
+impl From<plan_execute_host::profile::ProfileError> for Failure {
+    fn from(error: plan_execute_host::profile::ProfileError) -> Self {
+        Failure::Host(error.to_string())
     }
 }
 
@@ -122,6 +134,8 @@ pub(crate) fn main() -> ExitCode {
             #[cfg(feature = "sql")]
             Command::Export(export) => export.run().await,
             Command::Tools(tools) => tools.run().await,
+            #[cfg(feature = "profiles")]
+            Command::Plugin(plugin) => plugin.run().await,
             #[cfg(feature = "mcp")]
             Command::Mcp(mcp) => mcp.run().await,
             Command::Demo(demo) => demo.run().await,
@@ -149,8 +163,7 @@ fn manual() -> Result<(), Failure> {
     let mut command = Arguments::command();
     command.build();
     clap_mangen::Man::new(command.clone()).render(&mut page)?;
-    for subcommand in command.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
-    {
+    for subcommand in subcommands(&command) {
         let man = clap_mangen::Man::new(subcommand.clone());
         man.render_name_section(&mut page)?;
         man.render_synopsis_section(&mut page)?;
@@ -158,6 +171,12 @@ fn manual() -> Result<(), Failure> {
         man.render_options_section(&mut page)?;
     }
     Ok(io::stdout().lock().write_all(&page)?)
+}
+
+/// Every subcommand that users see, and theirs.
+fn subcommands(command: &clap::Command) -> Vec<&clap::Command> {
+    let seen = command.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help");
+    seen.flat_map(|command| [vec![command], subcommands(command)].concat()).collect()
 }
 
 fn report(failure: Failure) -> ExitCode {

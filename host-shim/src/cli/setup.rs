@@ -4,7 +4,7 @@ use super::Failure;
 use clap::Args;
 use etcetera::BaseStrategy;
 use plan_execute_host::{
-    Attached, Compiler, Grants, Host, Limits, Plugin, components,
+    Attached, Compiler, Grants, Host, Plugin, Session, components,
     journal::{
         Journal,
         pi::{OpenError, PiSession},
@@ -13,8 +13,6 @@ use plan_execute_host::{
 use std::{
     env,
     ffi::{OsStr, OsString},
-    fs::File,
-    io::Read,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -36,25 +34,96 @@ impl ComponentOption {
         self.load_into(host(false)?).await
     }
 
-    /// Loads it for a process that goes on.
-    #[cfg(feature = "mcp")]
-    pub(super) async fn load_for_many_calls(&self) -> Result<Plugin, Failure> {
-        self.load_into(host(true)?).await
-    }
-
     async fn load_into(&self, host: Host) -> Result<Plugin, Failure> {
         match &self.component {
             None => Ok(host.load(components::PLAN_EXECUTE).await?),
             Some(file) => {
-                let bytes = read_component(file, host.limits()).map_err(Failure::Host)?;
+                let bytes = components::read(file, host.limits()).map_err(|e| unreadable(file, &e))?;
                 host.load(&bytes).await.map_err(|e| Failure::Host(format!("{} was not loaded: {e}", file.display())))
             }
         }
     }
 }
 
+/// Which plugins to run.
+#[derive(Args)]
+pub(super) struct PluginsOption {
+    #[command(flatten)]
+    component: ComponentOption,
+    /// Run the plugins of this profile: a YAML list of entries with the keys id, name (plan-execute, or the path of a
+    /// component), config, sha256, grants and limits.
+    #[cfg(feature = "profiles")]
+    #[arg(long, value_name = "FILE", conflicts_with = "component")]
+    profile: Option<PathBuf>,
+}
+
+/// The plugins that a command works with, in order. No two of them have tools of one name.
+pub(super) enum Plugins {
+    One(Plugin),
+    #[cfg(feature = "profiles")]
+    Several(Host, Vec<plan_execute_host::profile::ProfilePlugin>),
+}
+
+impl PluginsOption {
+    /// Loads them for the one call that this process makes, if it makes any.
+    pub(super) async fn load(&self) -> Result<Plugins, Failure> {
+        self.load_into(host(false)?).await
+    }
+
+    /// Loads them for a process that goes on.
+    #[cfg(feature = "mcp")]
+    pub(super) async fn load_for_many_calls(&self) -> Result<Plugins, Failure> {
+        self.load_into(host(true)?).await
+    }
+
+    async fn load_into(&self, host: Host) -> Result<Plugins, Failure> {
+        #[cfg(feature = "profiles")]
+        if let Some(profile) = &self.profile {
+            let profile = plan_execute_host::profile::Profile::read(profile)?;
+            let plugins = profile.load(&host).await?;
+            return Ok(Plugins::Several(host, plugins));
+        }
+        Ok(Plugins::One(self.component.load_into(host).await?))
+    }
+}
+
+impl Plugins {
+    /// Each plugin, with the id of its entry where it is of a profile.
+    pub(super) fn list(&self) -> Vec<(Option<&str>, &Plugin)> {
+        match self {
+            Plugins::One(plugin) => vec![(None, plugin)],
+            #[cfg(feature = "profiles")]
+            Plugins::Several(_, plugins) => plugins.iter().map(|plugin| (Some(plugin.id()), plugin.plugin())).collect(),
+        }
+    }
+
+    /// Opens a session and attaches them to it, in order.
+    pub(super) async fn attach(&self, journal: impl Journal) -> Result<(Session, Vec<Attached>), Failure> {
+        match self {
+            Plugins::One(plugin) => {
+                let attached = attach(plugin, journal).await?;
+                Ok((attached.session().clone(), vec![attached]))
+            }
+            #[cfg(feature = "profiles")]
+            Plugins::Several(host, plugins) => {
+                let session = host.open(journal).await?;
+                let mut attached = Vec::with_capacity(plugins.len());
+                for plugin in plugins {
+                    attached.push(plugin.attach(&session).await?);
+                }
+                Ok((session, attached))
+            }
+        }
+    }
+}
+
+/// A component that cannot be read.
+pub(super) fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
+    Failure::Host(format!("the component {} cannot be read ({error})", file.display()))
+}
+
 /// `pooling`: one call needs one instance and no pool of them.
-fn host(pooling: bool) -> Result<Host, Failure> {
+pub(super) fn host(pooling: bool) -> Result<Host, Failure> {
     let mut builder = Host::builder().pooling(pooling);
     if let Ok(folders) = etcetera::choose_base_strategy() {
         builder = builder.cache(folders.cache_dir().join("plan-execute"));
@@ -63,19 +132,6 @@ fn host(pooling: bool) -> Result<Host, Failure> {
         builder = builder.compiler(Compiler { program, arguments: vec![COMPILE.into()] });
     }
     Ok(builder.build()?)
-}
-
-fn read_component(file: &Path, limits: &Limits) -> Result<Vec<u8>, String> {
-    let unreadable = |e: &dyn std::fmt::Display| format!("the component {} cannot be read ({e})", file.display());
-    let metadata = file.metadata().map_err(|e| unreadable(&e))?;
-    if !metadata.is_file() {
-        return Err(unreadable(&"it is no regular file"));
-    }
-    // A byte more than allowed, so that the host sees it is too large.
-    let mut bytes = Vec::new();
-    let most = limits.component as u64 + 1;
-    File::open(file).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(|e| unreadable(&e))?;
-    Ok(bytes)
 }
 
 /// Which session to work on.

@@ -3,7 +3,6 @@
 use super::{
     AppendError, Appended, CheckedPayload, Durability, Encoding, Entry, Journal, Opening, Payload, Position, ReadError,
 };
-use crate::Limits;
 use std::{
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -18,8 +17,6 @@ use tokio::{sync::Mutex as AsyncMutex, time::timeout};
 pub(crate) struct Guard {
     journal: Arc<dyn Journal>,
     operation: Duration,
-    payload: usize,
-    payload_read: usize,
     /// Held by whoever changes the session, until the change has ended, whatever became of its caller.
     writing: Arc<AsyncMutex<()>>,
     state: Mutex<State>,
@@ -33,17 +30,10 @@ struct State {
 }
 
 impl Guard {
-    /// Looks at the session for the first time.
-    pub(crate) async fn open(journal: Arc<dyn Journal>, limits: &Limits) -> Result<Guard, ReadError> {
-        let known = in_time(limits.operation, journal.position()).await?;
-        Ok(Guard {
-            journal,
-            operation: limits.operation,
-            payload: limits.payload,
-            payload_read: limits.payload_read,
-            writing: Arc::default(),
-            state: Mutex::new(State { known, latched: None }),
-        })
+    /// Looks at the session for the first time. `operation`: the time for each operation.
+    pub(crate) async fn open(journal: Arc<dyn Journal>, operation: Duration) -> Result<Guard, ReadError> {
+        let known = in_time(operation, journal.position()).await?;
+        Ok(Guard { journal, operation, writing: Arc::default(), state: Mutex::new(State { known, latched: None }) })
     }
 
     pub(crate) fn durability(&self) -> Durability {
@@ -108,13 +98,12 @@ impl Guard {
         let (position, entry) = in_time(self.operation, self.journal.position_and_latest(at, custom_type)).await?;
         self.note(&position, before);
         self.compare(&position, at)?;
-        entry.map(|entry| self.check_size(entry)).transpose()
+        Ok(entry)
     }
 
     pub(crate) async fn latest(&self, at: &Position, custom_type: &str) -> Result<Option<Entry>, ReadError> {
         self.check_latch(at.opening)?;
-        let entry = in_time(self.operation, self.journal.latest(at, custom_type)).await?;
-        entry.map(|entry| self.check_size(entry)).transpose()
+        in_time(self.operation, self.journal.latest(at, custom_type)).await
     }
 
     pub(crate) async fn entries(
@@ -125,24 +114,23 @@ impl Guard {
         limit: u32,
     ) -> Result<Vec<Entry>, ReadError> {
         self.check_latch(at.opening)?;
-        let page = in_time(self.operation, self.journal.entries(at, custom_type, before, limit)).await?;
-        page.into_iter().map(|entry| self.check_size(entry)).collect()
+        in_time(self.operation, self.journal.entries(at, custom_type, before, limit)).await
     }
 
-    /// Appends, where the session still stands at `at`: the journal checks that in the same step. The write goes on when this
+    /// Appends, where the session still stands at `at`: the journal checks that in the same step. A payload that is refused is
+    /// so only after the session was looked at: session, branch and latch come before it. The write goes on when this
     /// future is dropped or out of time; then this opening is latched. `saved` is told of a success in any case, before
     /// anybody can look at the session again; `begun`, that from now on the outcome may be unknown.
     pub(crate) async fn append(
         self: &Arc<Self>,
         at: &Position,
         custom_type: &str,
-        payload: Payload,
+        payload: Result<CheckedPayload, AppendError>,
         begun: impl FnOnce() + Send,
         saved: impl FnOnce(&Payload, &Appended) + Send + 'static,
     ) -> Result<Appended, AppendError> {
-        let payload = match self.check_payload(payload) {
+        let payload = match payload {
             Ok(payload) if !self.is_latched() => payload,
-            // Session, branch and latch come before the payload.
             checked => {
                 self.check(at).await?;
                 checked?
@@ -229,13 +217,6 @@ impl Guard {
         .await
     }
 
-    fn check_payload(&self, payload: Payload) -> Result<CheckedPayload, AppendError> {
-        if payload.bytes.len() > self.payload {
-            return Err(AppendError::TooLarge(self.payload.try_into().unwrap_or(u32::MAX)));
-        }
-        payload.check()
-    }
-
     /// Why nothing may be done in this opening any more, if that is so.
     pub(crate) fn latched(&self) -> Option<String> {
         self.state().latched.clone()
@@ -252,18 +233,6 @@ impl Guard {
             Some(reason) => Err(ReadError::ReopenRequired(reason.clone())),
             None => Ok(()),
         }
-    }
-
-    fn check_size(&self, entry: Entry) -> Result<Entry, ReadError> {
-        let bytes = entry.payload.bytes.len();
-        if bytes > self.payload_read {
-            let limit = self.payload_read;
-            return Err(ReadError::Other(format!(
-                "the entry {} holds {bytes} bytes, and a plugin reads at most {limit}: branch before it, or start a new session",
-                entry.id
-            )));
-        }
-        Ok(entry)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -140,6 +140,18 @@ impl CallState {
         Ok(result)
     }
 
+    /// The entry, where it is not larger than the plugin may read.
+    fn readable(&self, entry: Entry) -> Result<Entry, ReadError> {
+        let (bytes, limit) = (entry.payload.bytes.len(), self.limits.payload_read);
+        if bytes > limit {
+            return Err(ReadError::Other(format!(
+                "the entry {} holds {bytes} bytes, and a plugin reads at most {limit}: branch before it, or start a new session",
+                entry.id
+            )));
+        }
+        Ok(entry)
+    }
+
     fn handle(&mut self, branch: &Resource<BranchHandle>) -> wasmtime::Result<Arc<Handle>> {
         self.operation()?;
         Ok(Arc::clone(&self.table.get(branch)?.access.handle))
@@ -209,6 +221,7 @@ impl wit::HostBranch for CallState {
             }
         };
         let entry = self.read(&branch, &custom_type, read).await?;
+        let entry = entry.and_then(|entry| entry.map(|entry| self.readable(entry)).transpose());
         Ok(entry.map(|entry| entry.map(Into::into)).map_err(Into::into))
     }
 
@@ -232,7 +245,10 @@ impl wit::HostBranch for CallState {
             guard.entries(&at, &ty, before.as_deref(), limit).await
         };
         let entries = self.read(&branch, &custom_type, read).await?;
-        Ok(entries.map(|page| page.into_iter().map(Into::into).collect()).map_err(Into::into))
+        let entries = entries.and_then(|page| {
+            page.into_iter().map(|entry| self.readable(entry).map(Into::into)).collect::<Result<_, _>>()
+        });
+        Ok(entries.map_err(Into::into))
     }
 
     async fn append(
@@ -250,6 +266,7 @@ impl wit::HostBranch for CallState {
             return Err(self.meter.reach(Limit::Appends(self.limits.appends)));
         }
         let payload = Payload { encoding: payload.encoding.into(), bytes: payload.bytes };
+        let most = self.limits.payload;
         let kept = Arc::clone(&self.kept);
         let unknown = lock(&kept).unknown;
         let result = self
@@ -257,6 +274,10 @@ impl wit::HostBranch for CallState {
                 let position = access.handle.known()?;
                 let saved = access.queue.saver(&position, &custom_type, &access.plugin, access.guard.durability());
                 let begun = || lock(&kept).unknown = true;
+                let payload = match payload.bytes.len() > most {
+                    true => Err(AppendError::TooLarge(most.try_into().unwrap_or(u32::MAX))),
+                    false => payload.check(),
+                };
                 access.guard.append(&position, &custom_type, payload, begun, saved).await
             })
             .await;

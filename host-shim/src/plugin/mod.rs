@@ -27,11 +27,13 @@ use std::{path::PathBuf, sync::Arc};
 use tokio::sync::Semaphore;
 use wasmtime::component::InstancePre;
 
+/// What plugins may import.
+pub(crate) const IMPORT: &str = "plan-execute:plugin/session-journal@0.1.0";
 /// What plugins may import and must export.
 const CONTRACT: Contract<CallState, Interfaces> =
-    Contract { interface: "plan-execute:plugin/session-journal@0.1.0", link: call::link, exports: Interfaces::find };
-const LIFECYCLE: &str = "plan-execute:plugin/lifecycle@0.1.0";
-const TOOLS: &str = "plan-execute:plugin/tools@0.1.0";
+    Contract { interface: IMPORT, link: call::link, exports: Interfaces::find };
+pub(crate) const LIFECYCLE: &str = "plan-execute:plugin/lifecycle@0.1.0";
+pub(crate) const TOOLS: &str = "plan-execute:plugin/tools@0.1.0";
 const PLANS: &str = "plan-execute:plugin/plans@0.1.0";
 
 /// Loads plugins and opens sessions. Clones are the same host.
@@ -39,9 +41,9 @@ const PLANS: &str = "plan-execute:plugin/plans@0.1.0";
 pub struct Host(Arc<HostState>);
 
 struct HostState {
-    sandbox: Sandbox,
+    sandbox: Arc<Sandbox>,
     limits: Arc<Limits>,
-    instances: Semaphore,
+    instances: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
 }
 
@@ -86,12 +88,13 @@ impl HostBuilder {
     ///
     /// [`Error::Engine`]
     pub fn build(self) -> Result<Host, Error> {
-        let limits = Arc::new(self.limits);
+        let limits = self.limits;
+        let sandbox = Sandbox::new(&limits, self.pooling, self.cache.as_deref(), self.compiler)?;
         Ok(Host(Arc::new(HostState {
-            sandbox: Sandbox::new(Arc::clone(&limits), self.pooling, self.cache.as_deref(), self.compiler)?,
-            instances: Semaphore::new(limits.instances.clamp(1, Semaphore::MAX_PERMITS)),
+            sandbox: Arc::new(sandbox),
+            instances: Arc::new(Semaphore::new(limits.instances.clamp(1, Semaphore::MAX_PERMITS))),
             waiting: Arc::new(Semaphore::new(limits.waiting.min(Semaphore::MAX_PERMITS))),
-            limits,
+            limits: Arc::new(limits),
         })))
     }
 }
@@ -116,6 +119,22 @@ impl Host {
         &self.0.limits
     }
 
+    /// The same host, for plugins that need other limits than the rest: what it loads keeps to `limits`, from its first
+    /// `info` on. Such a plugin can be attached to any session beside others.
+    ///
+    /// Engine, cache, [`Limits::instances`] and [`Limits::waiting`] stay those of this host. [`Limits::operation`] counts
+    /// for the sessions that the new one opens.
+    #[must_use]
+    pub fn with_limits(&self, limits: Limits) -> Host {
+        let HostState { sandbox, instances, waiting, limits: ours } = &*self.0;
+        Host(Arc::new(HostState {
+            sandbox: Arc::clone(sandbox),
+            instances: Arc::clone(instances),
+            waiting: Arc::clone(waiting),
+            limits: Arc::new(Limits { instances: ours.instances, waiting: ours.waiting, ..limits }),
+        }))
+    }
+
     /// Loads a plugin. One of [`components`](crate::components) is compiled in this process; any other one in the
     /// [compiler process](HostBuilder::compiler).
     ///
@@ -136,7 +155,7 @@ impl Host {
     }
 
     async fn load_as(&self, component: &[u8], pinned: Option<&str>) -> Result<Plugin, Error> {
-        let loaded = self.0.sandbox.load(component, pinned, &CONTRACT).await?;
+        let loaded = self.0.sandbox.load(component, pinned, &CONTRACT, &self.0.limits).await?;
         describe::plugin(self.clone(), loaded).await
     }
 
@@ -147,7 +166,7 @@ impl Host {
     ///
     /// [`Error::Session`]: its journal does not answer.
     pub async fn open(&self, journal: impl Journal) -> Result<Session, Error> {
-        let guard = Guard::open(Arc::new(journal), &self.0.limits).await.map_err(Error::Session)?;
+        let guard = Guard::open(Arc::new(journal), self.0.limits.operation).await.map_err(Error::Session)?;
         Ok(Session { guard: Arc::new(guard), queue: Queue::new() })
     }
 }
@@ -198,6 +217,11 @@ impl Plugin {
     /// Its tools: always the same, complete from the start.
     pub fn tools(&self) -> &[ToolDefinition] {
         &self.0.tools
+    }
+
+    /// Its tool of this name.
+    pub fn tool(&self, name: &str) -> Option<&ToolDefinition> {
+        self.0.tools.iter().find(|tool| tool.name == name)
     }
 }
 

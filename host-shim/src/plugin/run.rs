@@ -118,7 +118,7 @@ impl Call<'_> {
                 None => Fault::Trap(shorten(&error.root_cause().to_string(), host.limits.result)),
             }
         };
-        let (instantiated, access) = (host.sandbox.instantiate(self.loaded, data).await, self.access);
+        let (instantiated, access) = (host.sandbox.instantiate(self.loaded, &host.limits, data).await, self.access);
         let mut running = match instantiated {
             Ok(Instantiated { store, instance, exports, ticking }) => {
                 Running { store, instance, interfaces: exports, access, _ticking: ticking }

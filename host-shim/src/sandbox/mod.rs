@@ -33,7 +33,22 @@ pub(crate) struct Sandbox {
     ticker: Arc<Ticker>,
     cache: Option<Cache>,
     compiler: Option<Compiler>,
-    limits: Arc<Limits>,
+    slot: Slot,
+}
+
+/// What a slot of the pool has room for.
+struct Slot {
+    /// Bytes of memory.
+    memory: usize,
+    /// Elements of one table.
+    table_elements: usize,
+}
+
+impl Slot {
+    /// Can nothing outgrow it that keeps to these limits?
+    fn holds(&self, limits: &Limits) -> bool {
+        limits.memory <= self.memory && limits.table_elements <= self.table_elements
+    }
 }
 
 /// A component that is ready to be instantiated in a store with data `T`.
@@ -76,27 +91,35 @@ pub(crate) struct Instantiated<'a, T: 'static, E> {
 
 impl Sandbox {
     pub(crate) fn new(
-        limits: Arc<Limits>,
+        limits: &Limits,
         pooling: bool,
         cache: Option<&Path>,
         compiler: Option<Compiler>,
     ) -> Result<Sandbox, Error> {
         let on_demand = engine(None)?;
         // Where the address space has no room for the pool, the host works without.
-        let pooled = if pooling { engine(Some(pool(&limits))).ok() } else { None };
+        let pooled = if pooling { engine(Some(pool(limits))).ok() } else { None };
         let ticker = Ticker::new(pooled.iter().chain([&on_demand]));
-        Ok(Sandbox { pooled, on_demand, ticker, cache: cache.and_then(Cache::open), compiler, limits })
+        Ok(Sandbox {
+            pooled,
+            on_demand,
+            ticker,
+            cache: cache.and_then(Cache::open),
+            compiler,
+            slot: Slot { memory: limits.memory, table_elements: limits.table_elements },
+        })
     }
 
-    /// Loads a component: out of the cache, or by compiling it.
+    /// Loads a component for calls within `limits`: out of the cache, or by compiling it.
     pub(crate) async fn load<T: 'static, E>(
         &self,
         bytes: &[u8],
         pinned: Option<&str>,
         contract: &Contract<T, E>,
+        limits: &Limits,
     ) -> Result<Loaded<T, E>, Error> {
-        if bytes.len() > self.limits.component {
-            let limit = Limit::Component(self.limits.component);
+        if bytes.len() > limits.component {
+            let limit = Limit::Component(limits.component);
             return Err(Error::Limit { plugin: "(not loaded yet)".into(), limit, kept: Kept::default() });
         }
         check_kind(bytes)?;
@@ -121,7 +144,7 @@ impl Sandbox {
             None => {
                 let code = match compiler {
                     None => compile_here(&self.on_demand, bytes).await?,
-                    Some(compiler) => compiler.compile(bytes, &self.limits).await?,
+                    Some(compiler) => compiler.compile(bytes, limits).await?,
                 };
                 let ready = prepare(&self.on_demand, &code, contract)?;
                 if let Some(cache) = &self.cache {
@@ -130,8 +153,9 @@ impl Sandbox {
                 (code, ready)
             }
         };
-        // A component that does not fit into the pool's slots runs without.
-        let pooled = self.pooled.as_ref().and_then(|engine| prepare(engine, &code, contract).ok());
+        // A component that does not fit into the pool's slots, or may outgrow them, runs without.
+        let pool = self.pooled.as_ref().filter(|_| self.slot.holds(limits));
+        let pooled = pool.and_then(|engine| prepare(engine, &code, contract).ok());
         Ok(Loaded { pooled, on_demand })
     }
 
@@ -139,27 +163,29 @@ impl Sandbox {
     pub(crate) async fn instantiate<'a, T: Metered, E>(
         &self,
         loaded: &'a Loaded<T, E>,
+        limits: &Limits,
         data: impl Fn() -> T,
     ) -> Result<Instantiated<'a, T, E>, (Store<T>, wasmtime::Error)> {
         if let Some(ready) = &loaded.pooled {
-            match self.instantiate_in(ready, data()).await {
+            match self.instantiate_in(ready, limits, data()).await {
                 // The pool is full. No call has reached the plugin yet.
                 Err((_, error)) if error.is::<PoolConcurrencyLimitError>() => {}
                 done => return done,
             }
         }
-        self.instantiate_in(&loaded.on_demand, data()).await
+        self.instantiate_in(&loaded.on_demand, limits, data()).await
     }
 
     async fn instantiate_in<'a, T: Metered, E>(
         &self,
         ready: &'a Ready<T, E>,
+        limits: &Limits,
         data: T,
     ) -> Result<Instantiated<'a, T, E>, (Store<T>, wasmtime::Error)> {
         let mut store = Store::new(ready.pre.engine(), data);
         store.limiter(|data| data.meter());
-        store.set_hostcall_fuel(self.limits.crossing);
-        store.set_max_component_handles(self.limits.handles);
+        store.set_hostcall_fuel(limits.crossing);
+        store.set_max_component_handles(limits.handles);
         store.epoch_deadline_callback(|store| Meter::tick(store));
         store.set_epoch_deadline(1);
         let ticking = match self.ticker.start() {
@@ -248,7 +274,7 @@ fn engine_hash(engine: &Engine) -> String {
 }
 
 /// Tells a component from other things that people hand in for one.
-fn check_kind(bytes: &[u8]) -> Result<(), Error> {
+pub(crate) fn check_kind(bytes: &[u8]) -> Result<(), Error> {
     match bytes {
         [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => Err(Error::CoreModule),
         [0, b'a', b's', b'm', 0x0d, 0, 1, 0, ..] => Ok(()),

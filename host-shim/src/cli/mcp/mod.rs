@@ -6,7 +6,7 @@ mod transport;
 
 use super::{
     Failure,
-    setup::{ComponentOption, SessionOption, attach, damage},
+    setup::{PluginsOption, SessionOption, damage},
     terminal::warn,
 };
 use clap::Args;
@@ -20,6 +20,7 @@ use transport::Lines;
 #[derive(Args)]
 #[command(after_help = "Examples:
   plan-execute mcp --session s.jsonl --create
+  plan-execute mcp --session s.jsonl --create --profile plugins.yaml
 
 An MCP client starts this command and talks to it on standard input and output; for the configuration of some clients
 see the README. It ends when standard input does.")]
@@ -31,20 +32,21 @@ pub(super) struct Mcp {
     #[arg(long)]
     create: bool,
     #[command(flatten)]
-    component: ComponentOption,
+    plugins: PluginsOption,
 }
 
 impl Mcp {
     /// Runs the command.
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let plugin = self.component.load_for_many_calls().await?;
+        let plugins = self.plugins.load_for_many_calls().await?;
         let session = match self.create {
             true => self.session.open_or_create().await?,
             false => self.session.open().await?,
         };
         warn(&damage(&session))?;
+        let (on, attached) = plugins.attach(Arc::clone(&session.journal)).await?;
         let requests = Requests::new();
-        let server = Server::new(attach(&plugin, Arc::clone(&session.journal)).await?, requests.clone());
+        let server = Server::new(on, attached, requests.clone());
         let (input, output) = stdio_pipes();
         match server.serve(Lines::new(input, output, requests)).await {
             Ok(running) => {

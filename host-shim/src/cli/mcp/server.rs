@@ -1,4 +1,4 @@
-//! What the server offers: the plugin's tools, and the plan as a resource.
+//! What the server offers: the tools of its plugins, and the plan as a resource.
 
 use super::requests::Requests;
 use plan_execute_host::{Attached, Event, Saved, Session, Subscription, ToolDefinition, ToolError, ToolResult, plans};
@@ -41,11 +41,13 @@ const MAX_LISTENERS: usize = 16;
 
 /// The server. It serves one client.
 pub(super) struct Server {
-    attached: Attached,
+    session: Session,
+    /// In order. No two of them have tools of one name.
+    plugins: Vec<Attached>,
     requests: Requests,
     tools: Vec<Tool>,
-    /// Does the plugin keep plans? Only then there is a resource.
-    keeps_plans: bool,
+    /// The first plugin that keeps plans. Only with such a one there is a resource.
+    plans: Option<Attached>,
     /// Held while a call finds its place in the queue, so that calls keep the order in which they came.
     queueing: AsyncMutex<()>,
     left: Mutex<Left>,
@@ -57,12 +59,14 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(attached: Attached, requests: Requests) -> Server {
-        let left = Mutex::new(Left { leaf: attached.session().known_position().leaf, running: 0 });
+    /// `plugins`: on that session, without tools of one name.
+    pub(super) fn new(session: Session, plugins: Vec<Attached>, requests: Requests) -> Server {
+        let left = Mutex::new(Left { leaf: session.known_position().leaf, running: 0 });
         Server {
-            tools: attached.plugin().tools().iter().map(tool).collect(),
-            keeps_plans: attached.plans().is_ok(),
-            attached,
+            session,
+            tools: plugins.iter().flat_map(|attached| attached.plugin().tools()).map(tool).collect(),
+            plans: plugins.iter().find(|attached| attached.plans().is_ok()).cloned(),
+            plugins,
             requests,
             queueing: AsyncMutex::default(),
             left,
@@ -72,19 +76,20 @@ impl Server {
         }
     }
 
-    fn session(&self) -> &Session {
-        self.attached.session()
-    }
-
     /// Calls a tool. After a write of unknown outcome the session is opened again first: its storage is ours.
-    async fn call(&self, name: &str, arguments: &str) -> Result<Result<ToolResult, ToolError>, String> {
+    async fn call(
+        &self,
+        plugin: &Attached,
+        name: &str,
+        arguments: &str,
+    ) -> Result<Result<ToolResult, ToolError>, String> {
         let queueing = self.queueing.lock().await;
-        if self.session().reopen_required().is_some() {
-            self.session().reopen().await.map_err(|e| {
+        if self.session.reopen_required().is_some() {
+            self.session.reopen().await.map_err(|e| {
                 format!("a write failed, and the session cannot be reopened yet ({e}): call again in a moment")
             })?;
         }
-        let queued = self.attached.queue(name, arguments).await.map_err(|e| e.to_string())?;
+        let queued = plugin.queue(name, arguments).await.map_err(|e| e.to_string())?;
         let _runs = self.begin();
         drop(queueing);
         queued.await.map_err(|e| e.to_string())
@@ -93,7 +98,7 @@ impl Server {
     /// A call was queued, and so the session looked at. Where it is not where the calls before left it, others were there, or a
     /// write whose outcome was unknown was kept.
     fn begin(&self) -> Runs<'_> {
-        let leaf = self.session().known_position().leaf;
+        let leaf = self.session.known_position().leaf;
         let mut left = self.left();
         if left.running == 0 && left.leaf != leaf {
             left.leaf = leaf;
@@ -109,12 +114,13 @@ impl Server {
 
     /// What may change the plan from now on.
     fn changes(&self) -> Changes {
-        Changes { saved: self.session().subscribe(), moved: self.moved.subscribe() }
+        Changes { saved: self.session.subscribe(), moved: self.moved.subscribe() }
     }
 
     /// The plan as JSON text; `null` where there is none.
     async fn plan(&self) -> Result<String, ErrorData> {
-        match self.call("plan_get", "{}").await {
+        let Some(plugin) = &self.plans else { return Ok("null".into()) };
+        match self.call(plugin, "plan_get", "{}").await {
             Ok(Ok(plan)) => Ok(plan.text),
             Ok(Err(error)) if error.code == "no-plan" => Ok("null".into()),
             Ok(Err(error)) => Err(ErrorData::internal_error(error.message, None)),
@@ -130,10 +136,10 @@ impl Server {
     }
 
     fn check_uri(&self, uri: &str) -> Result<(), ErrorData> {
-        if self.keeps_plans && uri == PLAN {
+        if self.plans.is_some() && uri == PLAN {
             return Ok(());
         }
-        let known = if self.keeps_plans { PLAN } else { "none" };
+        let known = if self.plans.is_some() { PLAN } else { "none" };
         Err(ErrorData::resource_not_found(format!("there is no resource {uri:?}: this server has {known}"), None))
     }
 
@@ -149,7 +155,7 @@ impl Drop for Runs<'_> {
     fn drop(&mut self) {
         let mut left = self.0.left();
         left.running -= 1;
-        left.leaf = self.0.session().known_position().leaf;
+        left.leaf = self.0.session.known_position().leaf;
     }
 }
 
@@ -192,14 +198,17 @@ impl Drop for Server {
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let mut capabilities = ServerCapabilities::builder().enable_tools().build();
-        if self.keeps_plans {
+        if self.plans.is_some() {
             capabilities.resources =
                 ServerCapabilities::builder().enable_resources().enable_resources_subscribe().build().resources;
         }
-        let info = self.attached.plugin().info();
-        let mut server = Implementation::new(&info.name, &info.version);
+        let mut server = match &self.plugins[..] {
+            [attached] => Implementation::new(&attached.plugin().info().name, &attached.plugin().info().version),
+            // With several plugins, it is the program that the client talks to.
+            _ => Implementation::new("plan-execute", env!("CARGO_PKG_VERSION")),
+        };
         let mut config = ServerConfig::new(capabilities);
-        if self.keeps_plans {
+        if self.plans.is_some() {
             server = server.with_title("Plans kept in the session");
             config = config.with_instructions(
                 "Lay out work of several steps with plan_create, record progress with plan_advance, and look at the plan with \
@@ -222,14 +231,15 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if !self.tools.iter().any(|tool| tool.name == request.name) {
+        let having = |attached: &&Attached| attached.plugin().tool(&request.name).is_some();
+        let Some(plugin) = self.plugins.iter().find(having) else {
             let names: Vec<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
             let message = format!("there is no tool {:?}: this server has {}", request.name, names.join(", "));
             return Err(ErrorData::invalid_params(message, None));
-        }
+        };
         let arguments = request.arguments.map_or_else(|| "{}".into(), |arguments| Value::Object(arguments).to_string());
         let answer = tokio::select! {
-            answer = self.call(&request.name, &arguments) => answer,
+            answer = self.call(plugin, &request.name, &arguments) => answer,
             // Nobody waits for it any more. A write that is under way ends all the same.
             () = context.ct.cancelled() => Err("the call was cancelled".into()),
         };
@@ -249,7 +259,7 @@ impl ServerHandler for Server {
             .with_title("Plan")
             .with_description("The plan of this session, as plan_get gives it; null while there is none.")
             .with_mime_type("application/json");
-        Ok(ListResourcesResult::with_all_items(if self.keeps_plans { vec![plan] } else { Vec::new() }))
+        Ok(ListResourcesResult::with_all_items(if self.plans.is_some() { vec![plan] } else { Vec::new() }))
     }
 
     async fn read_resource(
@@ -301,7 +311,7 @@ impl ServerHandler for Server {
         }
         let mut accepted = SubscriptionFilter::new();
         let plan = requested.resource_subscriptions.iter().flatten().any(|uri| uri == PLAN);
-        accepted.resource_subscriptions = (self.keeps_plans && plan).then(|| vec![PLAN.to_owned()]);
+        accepted.resource_subscriptions = (self.plans.is_some() && plan).then(|| vec![PLAN.to_owned()]);
         Some(accepted)
     }
 
@@ -419,21 +429,23 @@ mod tests {
     async fn after_a_failed_write_the_next_call_opens_the_session_again() {
         let cache = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tmp/compiled");
         let host = Host::builder().cache(cache).build().unwrap();
-        let plugin = host.load(components::PLAN_EXECUTE).await.unwrap();
+        let component = host.load(components::PLAN_EXECUTE).await.unwrap();
         for kept in [true, false] {
             let journal = Faulty::new(Memory::default());
             let session = host.open(journal.clone()).await.unwrap();
-            let server = Server::new(session.attach(&plugin, "{}", Grants::Declared).await.unwrap(), Requests::new());
-            server.call("plan_create", r#"{"title":"T","steps":["a"]}"#).await.unwrap().unwrap();
+            let plugin = session.attach(&component, "{}", Grants::Declared).await.unwrap();
+            let server = Server::new(session, vec![plugin.clone()], Requests::new());
+            server.call(&plugin, "plan_create", r#"{"title":"T","steps":["a"]}"#).await.unwrap().unwrap();
             journal.next(Operation::Append, How::Middle { kept });
-            let refused = server.call("plan_advance", r#"{"step":1,"status":"done"}"#).await.unwrap().unwrap_err();
+            let refused =
+                server.call(&plugin, "plan_advance", r#"{"step":1,"status":"done"}"#).await.unwrap().unwrap_err();
             assert_eq!(refused.code, "reopen-required");
             let status = if kept { "done" } else { "pending" };
             let mut changes = server.changes();
             assert!(server.plan().await.unwrap().contains(status), "what the storage holds counts");
             assert_eq!(changes.moved.has_changed().unwrap(), kept, "a write that was kept changes the plan");
             changes.moved.mark_unchanged();
-            server.call("plan_advance", r#"{"step":1,"status":"skipped"}"#).await.unwrap().unwrap();
+            server.call(&plugin, "plan_advance", r#"{"step":1,"status":"skipped"}"#).await.unwrap().unwrap();
             assert!(server.plan().await.unwrap().contains("skipped"));
             assert!(changes.next().await, "saved");
             assert!(!changes.moved.has_changed().unwrap());

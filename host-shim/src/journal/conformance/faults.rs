@@ -1,12 +1,9 @@
 //! What a host makes of a journal that fails: each operation in each way, under the guard that stands around every journal.
 
 use super::{Storage, TYPE, pages, payload, position, value};
-use crate::{
-    Limits,
-    journal::{
-        AppendError, Appended, Guard, Journal, Payload, Position, ReadError,
-        fault::{Faulty, How, Operation},
-    },
+use crate::journal::{
+    AppendError, Appended, CheckedPayload, Guard, Journal, Position, ReadError,
+    fault::{Faulty, How, Operation},
 };
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -50,8 +47,7 @@ struct Session<J> {
 impl<J: Journal> Session<J> {
     async fn new<S: Storage<Journal = J>>(storage: &S) -> Session<J> {
         let journal = Faulty::new(storage.create().await);
-        let limits = Limits { operation: HANG, ..Limits::default() };
-        let guard = Guard::open(Arc::new(journal.clone()), &limits).await.expect("the journal answers");
+        let guard = Guard::open(Arc::new(journal.clone()), HANG).await.expect("the journal answers");
         Session { journal, guard: Arc::new(guard), acknowledged: Vec::new() }
     }
 
@@ -70,8 +66,8 @@ impl<J: Journal> Session<J> {
         appended
     }
 
-    fn payload(&self, number: u32) -> Payload {
-        payload(&self.journal, &json!(number)).as_payload().clone()
+    fn payload(&self, number: u32) -> Result<CheckedPayload, AppendError> {
+        Ok(payload(&self.journal, &json!(number)))
     }
 
     /// Until the session is opened again, nothing is read and nothing is written.
