@@ -378,7 +378,7 @@ mod tests {
             ),
             (
                 "- id: a\n  name: b\n  limits:\n    instances: 1\n",
-                "p.yaml:4: there is no key \"instances\" here: the keys are memory, core-instances, memories, tables, table-elements, compute, call, operations, appends, handles, payload, payload-read, crossing, arguments, result, tools, tool-definitions, component, compile",
+                "p.yaml:4: there is no key \"instances\" here: the keys are memory, core-instances, memories, tables, table-elements, compute, call, operations, appends, handles, payload, payload-read, crossing, arguments, result, tools, tool-definitions, component, compile, compile-memory, compiled",
             ),
             (
                 "- &d\n  id: a\n  name: b\n- <<: *d\n  id: b\n",

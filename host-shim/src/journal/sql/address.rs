@@ -38,7 +38,10 @@ impl Address {
                 Some(SqliteConnectOptions::from_str(url).map_err(|_| none())?.get_filename().to_owned())
             }
         };
-        AnyConnectOptions::from_str(url).map_err(|_| none())?;
+        let known = ["sqlite:", "postgres:", "postgresql:"].iter().any(|scheme| url.starts_with(scheme));
+        if !known || AnyConnectOptions::from_str(url).is_err() {
+            return Err(none());
+        }
         Ok(Address { url: url.to_owned(), shown, file })
     }
 

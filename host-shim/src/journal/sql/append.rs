@@ -66,26 +66,22 @@ impl SqlSession {
                 }
                 Ok(place) => break Some(place),
                 Err(Fault::Refused(error)) => return Err(error),
-                Err(Fault::Collided(_)) if attempt < ATTEMPTS => {
-                    tokio::time::sleep(Duration::from_millis(1 << attempt.min(6))).await;
-                }
                 Err(Fault::Collided(error)) => {
-                    let reason = format!("the database was busy with other transactions ({error})");
-                    return Err(AppendError::Unavailable(reason));
+                    if attempt == ATTEMPTS {
+                        let reason = format!("the database was busy with other transactions ({error})");
+                        return Err(AppendError::Unavailable(reason));
+                    }
+                    tokio::time::sleep(Duration::from_millis(1 << attempt.min(6))).await;
+                    // Most often it collided with an append that has moved the session.
+                    if let Ok(there) = self.there().await {
+                        fence = there.stands_at(&state.seen).ok_or(AppendError::BranchChanged)?;
+                    }
                 }
                 Err(Fault::Elsewhere) => {
-                    let there = query::seen(&mut *self.connection().await?, &self.inner.session_id).await;
-                    let there = there.map_err(SqlError::from).map_err(ReadError::from)?;
-                    let (there, _) =
-                        there.ok_or_else(|| ReadError::from(SqlError::NoSession(self.inner.name.clone())))?;
-                    if attempt == ATTEMPTS
-                        || there.fence == fence
-                        || there != (Seen { fence: there.fence, ..state.seen.clone() })
-                    {
-                        return Err(AppendError::BranchChanged);
-                    }
+                    let there = self.there().await.map_err(ReadError::from)?;
+                    let raised = there.stands_at(&state.seen).filter(|there| *there != fence && attempt < ATTEMPTS);
                     // Whoever raised the fence gave up a statement of its own; the session stands where it stood.
-                    fence = there.fence;
+                    fence = raised.ok_or(AppendError::BranchChanged)?;
                 }
                 Err(Fault::Unknown(error)) => {
                     self.settle(&state, &new.id, error).await?;
@@ -102,6 +98,13 @@ impl SqlSession {
             *held = State { leaf: newest, seen, place, version, ..state };
         }
         Ok(Appended { id: new.id, timestamp_ms: new.timestamp_ms, durability: Durability::Stored })
+    }
+
+    /// What there is to see of the session now.
+    async fn there(&self) -> Result<Seen, SqlError> {
+        let mut connection = self.inner.database.pool().acquire().await?;
+        let seen = query::seen(&mut connection, &self.inner.session_id).await?;
+        Ok(seen.ok_or_else(|| SqlError::NoSession(self.inner.name.clone()))?.0)
     }
 
     /// Inserts the entry, and returns where it stands.

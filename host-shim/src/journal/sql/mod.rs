@@ -88,6 +88,13 @@ struct Seen {
     fence: i64,
 }
 
+impl Seen {
+    /// The fence, where the session still has the entries that were seen `before`.
+    fn stands_at(&self, before: &Seen) -> Option<i64> {
+        (self.entries == before.entries && self.newest == before.newest).then_some(self.fence)
+    }
+}
+
 impl SqlSession {
     async fn open(database: Database, name: &str, session_id: Arc<str>) -> Result<SqlSession, SqlError> {
         let state = State::load(&database, &session_id, name).await?;
