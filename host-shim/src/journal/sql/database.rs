@@ -77,8 +77,7 @@ impl Database {
         };
         schema::prepare(&mut connection, create).await?;
         if connection.backend_name() == "SQLite" && !read_only {
-            // It stays so from now on. Only for a file of ours: another program's is left as it is.
-            connection.execute("PRAGMA journal_mode = WAL").await?;
+            schema::log_ahead(&mut connection).await?;
         }
         // What goes wrong in closing it concerns nobody.
         let _ = connection.close().await;
@@ -102,6 +101,12 @@ impl Database {
     /// A connection of its own, outside the pool.
     pub(super) async fn connect(&self) -> Result<AnyConnection, SqlError> {
         connect(&self.0.address, &self.0.options).await
+    }
+
+    /// Its connections, with the file that they are on.
+    pub(super) fn pool_and_file(&self) -> (AnyPool, Option<FileIdentity>) {
+        let opened = self.opened();
+        (opened.pool.clone(), opened.file)
     }
 
     /// Which file the database is in now. Connections on another one, which stood there before, are not used any more.

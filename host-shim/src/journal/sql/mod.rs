@@ -149,12 +149,14 @@ impl SqlSession {
     async fn look_once(&self, custom_type: Option<&str>) -> Result<(Position, Found), SqlError> {
         let before = self.inner.state().clone();
         let database = &self.inner.database;
+        let (pool, on) = database.pool_and_file();
         let query = async {
-            let mut connection = database.pool().acquire().await?;
+            let mut connection = pool.acquire().await?;
             query::look(&mut connection, &self.inner.session_id, &before, custom_type).await
         };
         let (file, looked) = tokio::join!(database.file(), query);
-        if file? != before.file {
+        let file = file?;
+        if file != before.file || file != on {
             return self.load().await;
         }
         let looked = looked?.ok_or_else(|| SqlError::NoSession(self.inner.name.clone()))?;

@@ -5,7 +5,7 @@
 //! on a branch is found in two steps at any length: on the line itself, or among what the line inherits.
 
 use super::error::SqlError;
-use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
 use std::time::Duration;
 
 /// What each version adds. `BYTES` stands for the name that the database has for a sequence of bytes.
@@ -61,16 +61,35 @@ const ATTEMPTS: u64 = 10;
 /// Brings the tables to the newest version, where `create` allows to make them at all. Programs may do this at once: the one
 /// that comes too late finds them there when it looks again.
 pub(super) async fn prepare(connection: &mut AnyConnection, create: bool) -> Result<(), SqlError> {
-    let mut attempt = 1;
+    let mut attempt = 0;
     loop {
-        match prepare_once(connection, create).await {
-            Err(SqlError::Database(_)) if attempt < ATTEMPTS => {
-                tokio::time::sleep(Duration::from_millis(20 * attempt)).await;
-                attempt += 1;
-            }
-            prepared => return prepared,
+        let prepared = prepare_once(connection, create).await;
+        if !again(&prepared, &mut attempt).await {
+            return prepared;
         }
     }
+}
+
+/// Has SQLite write ahead into a log, which it does from then on. Only for a file of ours: another program's is left as it is.
+pub(super) async fn log_ahead(connection: &mut AnyConnection) -> Result<(), SqlError> {
+    let mut attempt = 0;
+    loop {
+        // Nobody may have the file open in the other mode at that moment, and SQLite does not wait for that.
+        let set = connection.execute("PRAGMA journal_mode = WAL").await.map(drop).map_err(SqlError::from);
+        if !again(&set, &mut attempt).await {
+            return set;
+        }
+    }
+}
+
+/// Waits where something is worth another attempt.
+async fn again(result: &Result<(), SqlError>, attempt: &mut u64) -> bool {
+    *attempt += 1;
+    let again = matches!(result, Err(SqlError::Database(_))) && *attempt < ATTEMPTS;
+    if again {
+        tokio::time::sleep(Duration::from_millis(20 * *attempt)).await;
+    }
+    again
 }
 
 async fn prepare_once(connection: &mut AnyConnection, create: bool) -> Result<(), SqlError> {
