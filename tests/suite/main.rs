@@ -5,6 +5,7 @@
 mod cases;
 mod component;
 mod failures;
+mod history;
 mod journals;
 mod limits;
 mod model;
@@ -13,4 +14,5 @@ mod pi_sharing;
 mod pi_writing;
 mod queue;
 mod sql_faults;
+mod transcripts;
 mod transfer;
