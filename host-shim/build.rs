@@ -13,7 +13,7 @@ use std::{
 };
 
 /// The component's name, and the package that it is built from.
-const COMPONENTS: [(&str, &str); 1] = [("plan-execute", "plan-execute-guest")];
+const COMPONENTS: [(&str, &str); 2] = [("plan-execute", "plan-execute-guest"), ("plan-history", "plan-history-guest")];
 const TARGET: &str = "wasm32-unknown-unknown";
 
 fn main() {

@@ -13,8 +13,8 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let folder = Path::new(&folder);
-    let written =
-        fs::create_dir_all(folder).and_then(|()| fs::write(folder.join("plan-execute.wasm"), components::PLAN_EXECUTE));
+    let write = |(name, bytes): (&str, &[u8])| fs::write(folder.join(name).with_extension("wasm"), bytes);
+    let written = fs::create_dir_all(folder).and_then(|()| components::ALL.into_iter().try_for_each(write));
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -8,31 +8,40 @@ use std::collections::BTreeSet;
 use wasmtime::{Engine, component::Component};
 
 #[test]
-fn it_imports_the_journal_and_nothing_else() {
+fn they_import_what_their_world_allows_and_nothing_else() {
     let engine = Engine::default();
-    let ty = Component::new(&engine, components::PLAN_EXECUTE).unwrap().component_type();
-    let imports: Vec<&str> = ty.imports(&engine).map(|(name, _)| name).collect();
-    assert_eq!(imports, ["plan-execute:plugin/session-journal@0.1.0"]);
-    let exports: BTreeSet<&str> = ty.exports(&engine).map(|(name, _)| name).collect();
-    let expected = ["lifecycle", "plans", "tools"].map(|name| format!("plan-execute:plugin/{name}@0.1.0"));
-    assert_eq!(exports, expected.iter().map(String::as_str).collect());
+    for (component, imports, exports) in [
+        (components::PLAN_EXECUTE, &["session-journal"][..], &["lifecycle", "plans", "tools"][..]),
+        (components::PLAN_HISTORY, &["session-journal", "transcripts"], &["lifecycle", "tools"]),
+    ] {
+        let ty = Component::new(&engine, component).unwrap().component_type();
+        let named = |names: &[&str]| -> BTreeSet<String> {
+            names.iter().map(|name| format!("plan-execute:plugin/{name}@0.1.0")).collect()
+        };
+        assert_eq!(ty.imports(&engine).map(|(name, _)| name.to_owned()).collect::<BTreeSet<_>>(), named(imports));
+        assert_eq!(ty.exports(&engine).map(|(name, _)| name.to_owned()).collect::<BTreeSet<_>>(), named(exports));
+    }
 }
 
 #[test]
-fn it_weighs_less_than_400_kib() {
-    let bytes = components::PLAN_EXECUTE.len();
-    assert!(bytes < 400 * 1024, "{bytes} bytes");
+fn they_weigh_less_than_they_may() {
+    for (component, most) in [(components::PLAN_EXECUTE, 400 * 1024), (components::PLAN_HISTORY, 900 * 1024)] {
+        let bytes = component.len();
+        assert!(bytes < most, "{bytes} bytes");
+    }
 }
 
-/// No path of the machine that built it stands in it, so two checkouts give the same bytes.
+/// No path of the machine that built them stands in them, so two checkouts give the same bytes.
 #[test]
-fn it_does_not_tell_where_it_was_built() {
-    let text = String::from_utf8_lossy(components::PLAN_EXECUTE);
-    for path in [env!("CARGO_MANIFEST_DIR"), "/registry/src", "/rustc/", ".cargo", "/home/"] {
-        let found = text.find(path).map(|at| text[at..].chars().take(120).collect::<String>());
-        // The standard library names itself by its commit, which is the same everywhere.
-        let allowed = found.as_deref().is_none_or(|found| path == "/rustc/" || found.starts_with("/cargo"));
-        assert!(allowed || path == "/registry/src", "{path}: {found:?}");
+fn they_do_not_tell_where_they_were_built() {
+    for (name, component) in components::ALL {
+        let text = String::from_utf8_lossy(component);
+        for path in [env!("CARGO_MANIFEST_DIR"), "/registry/src", "/rustc/", ".cargo", "/home/"] {
+            let found = text.find(path).map(|at| text[at..].chars().take(120).collect::<String>());
+            // The standard library names itself by its commit, which is the same everywhere.
+            let allowed = found.as_deref().is_none_or(|found| path == "/rustc/" || found.starts_with("/cargo"));
+            assert!(allowed || path == "/registry/src", "{name}: {path}: {found:?}");
+        }
     }
 }
 

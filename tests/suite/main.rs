@@ -6,6 +6,7 @@ mod cases;
 mod component;
 mod failures;
 mod faults;
+mod history;
 mod hostile;
 mod journals;
 #[path = "../../host-shim/tests/faults/ledger.rs"]
@@ -20,4 +21,5 @@ mod profiles;
 mod queue;
 mod slow;
 mod sql_faults;
+mod transcripts;
 mod transfer;

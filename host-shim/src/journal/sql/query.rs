@@ -5,23 +5,33 @@ use crate::journal::{Entry, ReadError};
 use sqlx::{AnyConnection, Row, any::AnyRow};
 use std::sync::Arc;
 
-/// The session's row beside its newest entry, and beside the entry that was the newest one before.
-const LOOK: &str = "SELECT s.fence, e.ordinal, e.id AS newest, k.id AS known FROM plan_execute_sessions s
-    LEFT JOIN plan_execute_entries e ON e.session_id = s.id AND e.ordinal =
-        (SELECT MAX(m.ordinal) FROM plan_execute_entries m WHERE m.session_id = s.id)
-    LEFT JOIN plan_execute_entries k ON k.session_id = s.id AND k.ordinal = $2
-    WHERE s.id = $1";
+/// The session's row beside its newest entry, and beside the entry that was the newest one before. Each part names the session by
+/// its parameter and orders an index, so that no database walks entries to find the last one, whatever it knows of the table.
+macro_rules! look {
+    ($columns:literal, $join:literal) => {
+        concat!(
+            "SELECT s.fence, s.imported, s.imported_leaf, e.ordinal, e.id AS newest, k.id AS known",
+            $columns,
+            " FROM plan_execute_sessions s
+             LEFT JOIN plan_execute_entries e ON e.session_id = $1 AND e.ordinal =
+                 (SELECT m.ordinal FROM plan_execute_entries m WHERE m.session_id = $1 ORDER BY m.ordinal DESC LIMIT 1)
+             LEFT JOIN plan_execute_entries k ON k.session_id = $1 AND k.ordinal = $2 ",
+            $join,
+            " WHERE s.id = $1"
+        )
+    };
+}
+
+const LOOK: &str = look!("", "");
 
 /// The same, beside the newest entry of a type on a line, up to a place.
-const LOOK_LATEST: &str = "SELECT s.fence, e.ordinal, e.id AS newest, k.id AS known,
-        t.id, t.timestamp_ms, t.encoding, t.payload FROM plan_execute_sessions s
-    LEFT JOIN plan_execute_entries e ON e.session_id = s.id AND e.ordinal =
-        (SELECT MAX(m.ordinal) FROM plan_execute_entries m WHERE m.session_id = s.id)
-    LEFT JOIN plan_execute_entries k ON k.session_id = s.id AND k.ordinal = $2
-    LEFT JOIN plan_execute_entries t ON t.session_id = s.id AND t.line = $3 AND t.custom_type = $4 AND t.place =
-        (SELECT MAX(n.place) FROM plan_execute_entries n
-         WHERE n.session_id = s.id AND n.line = $3 AND n.custom_type = $4 AND n.place <= $5)
-    WHERE s.id = $1";
+const LOOK_LATEST: &str = look!(
+    ", t.id, t.timestamp_ms, t.encoding, t.payload",
+    "LEFT JOIN plan_execute_entries t ON t.session_id = $1 AND t.line = $3 AND t.custom_type = $4 AND t.place =
+         (SELECT n.place FROM plan_execute_entries n
+          WHERE n.session_id = $1 AND n.line = $3 AND n.custom_type = $4 AND n.place <= $5
+          ORDER BY n.place DESC LIMIT 1)"
+);
 
 /// What a look found.
 pub(super) struct Looked {
@@ -77,13 +87,8 @@ pub(super) async fn seen(
     connection: &mut AnyConnection,
     session_id: &str,
 ) -> Result<Option<(Seen, Option<Arc<str>>)>, sqlx::Error> {
-    let query = sqlx::query(
-        "SELECT s.fence, s.imported, s.imported_leaf, e.ordinal, e.id AS newest FROM plan_execute_sessions s
-         LEFT JOIN plan_execute_entries e ON e.session_id = s.id AND e.ordinal =
-             (SELECT MAX(m.ordinal) FROM plan_execute_entries m WHERE m.session_id = s.id)
-         WHERE s.id = $1",
-    );
-    let Some(row) = query.bind(session_id.to_owned()).fetch_optional(connection).await? else { return Ok(None) };
+    let query = sqlx::query(LOOK).bind(session_id.to_owned()).bind(-1_i64);
+    let Some(row) = query.fetch_optional(connection).await? else { return Ok(None) };
     let seen = read(&row)?;
     let leaf = match row.try_get::<i64, _>("imported")? == seen.entries {
         true => row.try_get::<Option<String>, _>("imported_leaf")?.map(Arc::from),
