@@ -12,8 +12,10 @@ use std::{
     process::{Command, exit},
 };
 
-/// The component's name, and the package that it is built from.
-const COMPONENTS: [(&str, &str); 2] = [("plan-execute", "plan-execute-guest"), ("plan-history", "plan-history-guest")];
+/// The component's name, the package that it is built from, and features of the target beyond the usual ones: with vector
+/// instructions, which every runtime of components has, memchr searches transcripts by sixteen bytes at a time.
+const COMPONENTS: [(&str, &str, &str); 2] =
+    [("plan-execute", "plan-execute-guest", ""), ("plan-history", "plan-history-guest", "+simd128")];
 const TARGET: &str = "wasm32-unknown-unknown";
 
 fn main() {
@@ -33,7 +35,7 @@ fn main() {
 
 /// Takes components that were built elsewhere.
 fn take(folder: &Path, out: &Path) {
-    for (name, _) in COMPONENTS {
+    for (name, ..) in COMPONENTS {
         let file = folder.join(name).with_extension("wasm");
         println!("cargo::rerun-if-changed={}", file.display());
         if let Err(error) = fs::copy(&file, out.join(name).with_extension("wasm")) {
@@ -51,28 +53,10 @@ fn build(root: &Path, out: &Path) {
         stop(&format!("the components need the target {TARGET}: add it with `rustup target add {TARGET}`"));
     }
     let target_folder = out.join("guests");
-    let mut cargo = Command::new(env::var_os("CARGO").expect("cargo sets it"));
-    // Neither what cargo tells this script nor what a user set for the native build may change the components.
-    for (name, _) in env::vars_os() {
-        if name.to_str().is_some_and(is_of_the_native_build) {
-            cargo.env_remove(name);
-        }
+    for (_, package, features) in COMPONENTS {
+        build_package(root, &target_folder, package, features);
     }
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", remapped_paths(root));
-    cargo.current_dir(root).args(["build", "--locked", "--profile", "guest", "--target", TARGET]);
-    cargo.arg("--target-dir").arg(&target_folder);
-    if offline() {
-        cargo.arg("--offline");
-    }
-    for (_, package) in COMPONENTS {
-        cargo.args(["--package", package]);
-    }
-    match cargo.status() {
-        Ok(status) if status.success() => {}
-        Ok(status) => stop(&format!("building the components failed ({status}); the messages above say why")),
-        Err(error) => stop(&format!("cargo could not be started ({error})")),
-    }
-    for (name, package) in COMPONENTS {
+    for (name, package, _) in COMPONENTS {
         let core = target_folder.join(TARGET).join("guest").join(package.replace('-', "_")).with_extension("wasm");
         let component = fs::read(&core).map_err(|e| e.to_string()).and_then(|core| {
             let encoder = wit_component::ComponentEncoder::default().validate(true);
@@ -82,6 +66,32 @@ fn build(root: &Path, out: &Path) {
             Ok(bytes) => fs::write(out.join(name).with_extension("wasm"), bytes).expect("OUT_DIR can be written"),
             Err(error) => stop(&format!("{} did not become a component ({error})", core.display())),
         }
+    }
+}
+
+/// Builds one guest. Each has flags of its own, so each is a build of its own.
+fn build_package(root: &Path, target_folder: &Path, package: &str, features: &str) {
+    let mut cargo = Command::new(env::var_os("CARGO").expect("cargo sets it"));
+    // Neither what cargo tells this script nor what a user set for the native build may change the components.
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(is_of_the_native_build) {
+            cargo.env_remove(name);
+        }
+    }
+    let mut flags = remapped_paths(root);
+    if !features.is_empty() {
+        flags.push(format!("-Ctarget-feature={features}"));
+    }
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+    cargo.current_dir(root).args(["build", "--locked", "--profile", "guest", "--target", TARGET]);
+    cargo.args(["--package", package]).arg("--target-dir").arg(target_folder);
+    if offline() {
+        cargo.arg("--offline");
+    }
+    match cargo.status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => stop(&format!("building {package} failed ({status}); the messages above say why")),
+        Err(error) => stop(&format!("cargo could not be started ({error})")),
     }
 }
 
@@ -108,7 +118,7 @@ fn is_of_the_native_build(name: &str) -> bool {
 }
 
 /// The flags that keep the paths of this machine out of the components, so that two checkouts give the same bytes.
-fn remapped_paths(root: &Path) -> String {
+fn remapped_paths(root: &Path) -> Vec<String> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| env::home_dir().map(|home| home.join(".cargo")));
     let root = root.canonicalize().unwrap_or_else(|_| root.into());
@@ -119,7 +129,7 @@ fn remapped_paths(root: &Path) -> String {
     if let Some(sysroot) = rustc(&["--print", "sysroot"]) {
         flags.push(format!("--remap-path-prefix={sysroot}=/rust"));
     }
-    flags.join("\u{1f}")
+    flags
 }
 
 fn has_target() -> bool {

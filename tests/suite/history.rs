@@ -124,3 +124,45 @@ fn a_gibibyte_within_the_memory() {
         assert!(history.bytes_read() > 1_000_000_000);
     }
 }
+
+/// Lines near the limit, in every place where a text is taken out of one: each is read, or passed over and counted.
+#[test]
+fn huge_lines_within_the_memory() {
+    let text = |length: usize| format!("\\n{}", "x".repeat(length));
+    let line = |length: usize| {
+        let text = text(length);
+        let part = |part: &str| format!(r#"{{"type":"PLACE","message":{{"content":[{part}]}}}}"#);
+        let answer = format!("The user doesn't want to proceed. the user said:{text}");
+        [
+            format!(r#"{{"type":"user","message":{{"content":"{text}"}}}}"#),
+            part(&format!(r#"{{"type":"text","text":"{text}"}}"#)).replace("PLACE", "assistant"),
+            part(&format!(r#"{{"type":"text","text":"a"}},{{"type":"text","text":"{text}"}}"#))
+                .replace("PLACE", "user"),
+            part(&format!(r#"{{"type":"tool_use","name":"ExitPlanMode","id":"c","input":{{"plan":"{text}"}}}}"#))
+                .replace("PLACE", "assistant"),
+            part(&format!(r#"{{"type":"tool_use","name":"Write","input":"{text}"}}"#)).replace("PLACE", "assistant"),
+            part(&format!(r#"{{"type":"tool_result","tool_use_id":"c","content":"{answer}"}}"#))
+                .replace("PLACE", "user"),
+            format!(r#"{{"type":"user","message":{{"content":"\ud800{text}"}}}}"#),
+            format!(r#"{{"type":"user","message":{{"content":"{text}"}}"#),
+        ]
+    };
+    let longest = (16 << 20) - 300;
+    for length in [1_000_100, 3 << 20, longest] {
+        for (i, line) in line(length).into_iter().enumerate() {
+            let mut bytes = (exit("# A") + &line + "\n" + &exit("# B")).into_bytes();
+            let mut history = History::new(vec![claude("s", Content::Bytes(bytes.clone()))]);
+            let answer = call(&mut history, "plan_history", &json!({"bodies": "none"}));
+            assert_eq!(answer["count"], 2 + u64::from(i == 3), "{i} of {length}");
+            for number in 2..4 {
+                call(&mut history, "plan_body", &json!({"id": format!("s:{number}"), "max_chars": 0}));
+                call(&mut history, "plan_body", &json!({"id": format!("s:{number}"), "max_chars": 10}));
+            }
+            // The same with bytes that are no UTF-8 all over.
+            let start = exit("# A").len();
+            bytes[start + 200..start + length].fill(0xff);
+            let mut history = History::new(vec![claude("s", Content::Bytes(bytes))]);
+            call(&mut history, "plan_history", &json!({}));
+        }
+    }
+}

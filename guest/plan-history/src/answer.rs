@@ -134,13 +134,12 @@ fn push(pairs: &mut Vec<Pair>, quote: &str, comment: &str) {
 mod tests {
     use super::*;
 
-    fn pairs(text: &str) -> Option<(Verdict, Vec<(Option<String>, String)>)> {
-        let answer = read(text)?;
-        Some((answer.verdict, answer.pairs.into_iter().map(|pair| (pair.quote, pair.comment)).collect()))
+    fn pairs(text: &str) -> Option<(Verdict, Vec<Pair>)> {
+        read(text).map(|answer| (answer.verdict, answer.pairs))
     }
 
-    fn pair(quote: &str, comment: &str) -> (Option<String>, String) {
-        (Some(quote.to_owned()).filter(|quote| !quote.is_empty()), comment.to_owned())
+    fn pair(quote: &str, comment: &str) -> Pair {
+        Pair { quote: Some(quote.to_owned()).filter(|quote| !quote.is_empty()), comment: comment.to_owned() }
     }
 
     #[test]

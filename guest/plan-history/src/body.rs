@@ -4,7 +4,7 @@ use crate::{
     agents::{Agent, Read, Reader},
     arguments::Body,
     error::ToolError,
-    history::{Counts, each_session, versions},
+    history::{Counts, each_session},
     record::{Event, Plan, Record, Wanted},
     redact::Redactor,
     skipped::Skipped,
@@ -173,7 +173,6 @@ fn of_task(plans: &[Plan], plan: usize) -> Vec<usize> {
 
 fn plan(session: &str, mut record: Record, shown: usize, revisions: &[usize], shallow: bool) -> Reply<'static> {
     let id = |plan: &Plan| format!("{session}:{}", plan.number);
-    debug_assert_eq!(versions(&record.plans).len(), record.plans.len());
     let dropped = revisions.iter().filter(|&&other| other != shown).map(|&other| id(&record.plans[other])).collect();
     let (body, source) = record.body(shown).unzip();
     let signal = std::mem::take(&mut record.plans[shown].signal);

@@ -202,7 +202,7 @@ pub(crate) fn each_session(
 }
 
 /// The place of each plan among the revisions of its task, from 1, and its kind.
-pub(crate) fn versions(plans: &[Plan]) -> Vec<(usize, Kind)> {
+fn versions(plans: &[Plan]) -> Vec<(usize, Kind)> {
     let live = plans.last().map(|plan| plan.task.as_str());
     let mut revisions: HashMap<&str, usize> = HashMap::new();
     let place = |(i, plan)| {

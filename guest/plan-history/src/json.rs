@@ -16,6 +16,11 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 const MAX_DEPTH: usize = 1_000;
 /// The longest arguments of a tool call that are taken apart, in characters as Python writes JSON.
 const MAX_ARGUMENTS: usize = 1_000_000;
+/// An escaped character takes at most twelve bytes, so JSON that is longer than this is too long in any case.
+const MAX_JSON: usize = 12 * MAX_ARGUMENTS;
+
+/// The longest line that is copied to mend it, in bytes.
+const MAX_MENDED: usize = 4 << 20;
 
 /// What stands in one line.
 #[derive(Debug)]
@@ -32,26 +37,27 @@ pub enum Line<T> {
 }
 
 /// Reads a line of JSON Lines as an object, and hands it to `take`. Bytes that are no UTF-8 and lone surrogates read as
-/// U+FFFD.
+/// U+FFFD, unless the line is too long to be copied for that.
 pub fn line<R>(bytes: &[u8], take: impl FnOnce(Line<&str>) -> R) -> R {
-    let text = String::from_utf8_lossy(bytes);
+    let text = match str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) if bytes.len() <= MAX_MENDED => String::from_utf8_lossy(bytes),
+        Err(_) => return take(Line::Broken),
+    };
     match text.trim_start_matches([' ', '\t', '\n', '\r']).bytes().next() {
         Some(b'{') if !too_deep(text.as_bytes()) => take(Line::Object(&text)),
         Some(b'{') => take(Line::Broken),
-        _ => take(match serde_json::from_str::<Value>(&text) {
-            Ok(value) => Line::Other {
-                nothing: match value {
-                    Value::Null => true,
-                    Value::Bool(value) => !value,
-                    Value::Number(number) => number.as_f64() == Some(0.0),
-                    Value::String(text) => text.is_empty(),
-                    _ => false,
-                },
-            },
-            Err(_) if serde_json::from_str::<IgnoredAny>(&text).is_ok() => Line::Other { nothing: false },
-            Err(_) => Line::Broken,
-        }),
+        _ => take(other(&text)),
     }
+}
+
+fn other(text: &str) -> Line<&str> {
+    if serde_json::from_str::<IgnoredAny>(text).is_err() {
+        return Line::Broken;
+    }
+    let text = text.trim_matches([' ', '\t', '\n', '\r']);
+    let zero = || text.parse() == Ok(0.0f64);
+    Line::Other { nothing: matches!(text, "null" | "false" | "\"\"") || zero() }
 }
 
 /// Reads one object out of a line. None where it is broken.
@@ -60,6 +66,9 @@ pub fn line<R>(bytes: &[u8], take: impl FnOnce(Line<&str>) -> R) -> R {
 pub fn object<'a, T: Deserialize<'a>>(text: &'a str, mended: &'a mut Option<String>) -> Option<T> {
     if let Ok(value) = serde_json::from_str(text) {
         return Some(value);
+    }
+    if text.len() > MAX_MENDED {
+        return None;
     }
     match replace_lone_surrogates(text) {
         Cow::Borrowed(_) => None,
@@ -292,7 +301,8 @@ impl<'a> Arguments<'a> {
     pub fn raw(raw: Raw<'a>) -> Arguments<'a> {
         match raw.0 {
             None => Arguments::None,
-            Some(json) if json.starts_with('"') => match owned::<String>(json) {
+            // What is too long to be decoded stays as it stands.
+            Some(json) if json.starts_with('"') && json.len() <= MAX_JSON => match owned::<String>(json) {
                 Some(text) => Arguments::Text(Cow::Owned(text)),
                 None => Arguments::None,
             },
@@ -302,22 +312,40 @@ impl<'a> Arguments<'a> {
 
     /// The arguments decoded: a value, or the text itself where it is no JSON or longer than 1,000,000 characters.
     pub fn decoded(&self) -> Value {
-        match self {
+        self.value().unwrap_or_else(|| match self {
             Arguments::None => Value::Null,
-            Arguments::Json(json) => decode(json).unwrap_or_else(|| Value::String((*json).to_owned())),
-            Arguments::Text(text) => {
-                let decoded = if cut(text, MAX_ARGUMENTS).1 { None } else { owned(text) };
-                decoded.unwrap_or_else(|| Value::String(text.clone().into_owned()))
-            }
+            Arguments::Json(json) => Value::String((*json).to_owned()),
+            Arguments::Text(text) => Value::String(text.clone().into_owned()),
+        })
+    }
+
+    /// The arguments as a value. None where they are none, or are not decoded.
+    pub fn value(&self) -> Option<Value> {
+        match self {
+            Arguments::None => None,
+            Arguments::Json(json) => decode(json),
+            Arguments::Text(text) if cut(text, MAX_ARGUMENTS).1 => None,
+            Arguments::Text(text) => owned(text),
         }
     }
 }
 
+/// The texts joined by line feeds; a single one without a copy.
+pub fn joined<'a>(texts: impl IntoIterator<Item = Text<'a>>) -> Cow<'a, str> {
+    let mut texts = texts.into_iter().filter_map(|text| text.0).filter(|text| !text.is_empty());
+    let mut all = texts.next().unwrap_or_default();
+    for text in texts {
+        let all = all.to_mut();
+        all.push('\n');
+        all.push_str(&text);
+    }
+    all
+}
+
 /// None where Python would write more characters than are decoded.
 fn decode(json: &str) -> Option<Value> {
-    // An escaped character takes at most twelve bytes, so what is longer than this is too long in any case. Python's
-    // blanks make a value at most twice as long as it stands here.
-    if json.len() > 12 * MAX_ARGUMENTS {
+    // Python's blanks make a value at most twice as long as it stands here.
+    if json.len() > MAX_JSON {
         return None;
     }
     let value = owned(json)?;
@@ -420,7 +448,7 @@ mod tests {
             });
             assert_eq!(nothing, expected, "{text}");
         }
-        assert!(matches!(line("[".repeat(5_000).as_bytes(), |line| matches!(line, Line::Broken)), true));
+        assert!(line("[".repeat(5_000).as_bytes(), |line| matches!(line, Line::Broken)));
     }
 
     #[test]

@@ -68,6 +68,10 @@ impl Carried {
             self.too_long = true;
             self.bytes = Vec::new();
         } else if !self.too_long {
+            // A line of many megabytes gets its room at once: growing step by step would leave holes of half its size.
+            if self.bytes.len() + more.len() > self.bytes.capacity().max(2 * CHUNK as usize) {
+                self.bytes.reserve_exact(self.max - self.bytes.len());
+            }
             self.bytes.extend_from_slice(more);
         }
     }

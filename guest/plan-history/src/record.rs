@@ -14,9 +14,9 @@ use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap, ops::ControlFlow};
 
 /// How many bytes of plan texts are kept at a time, so that a quote finds its section. Older ones go first.
-const MAX_TEXTS: usize = 12 << 20;
+const MAX_TEXTS: usize = 8 << 20;
 /// How many bytes the plans and answers of one session may take otherwise.
-const MAX_RECORDS: usize = 12 << 20;
+const MAX_RECORDS: usize = 8 << 20;
 
 /// A tool call of the model.
 #[derive(Debug, Clone)]
@@ -151,16 +151,16 @@ impl Record {
     }
 
     /// The user wrote this.
-    pub fn user(&mut self, text: &str) {
-        if !is_blank(text) {
-            self.number(|| Event::User(text.to_owned()));
+    pub fn user(&mut self, text: Cow<str>) {
+        if !is_blank(&text) {
+            self.number(|| Event::User(text.into_owned()));
         }
     }
 
     /// The model wrote this, called these tools, and gave these signals by it.
-    pub fn assistant(&mut self, text: &str, calls: &[Call], signals: Vec<Signal>) {
-        if !is_blank(text) {
-            self.number(|| Event::Assistant(text.to_owned()));
+    pub fn assistant(&mut self, text: Cow<str>, calls: &[Call], signals: Vec<Signal>) {
+        if !is_blank(&text) {
+            self.number(|| Event::Assistant(text.into_owned()));
         }
         for call in calls {
             self.number(|| Event::Call { tool: call.name.clone().into_owned(), arguments: call.arguments.decoded() });

@@ -5,7 +5,7 @@
 //! expressions without look-around (edges of words, a digit somewhere ahead, exact lengths) is looked at by hand, and what
 //! was found ahead is remembered, so that a text made of nothing but beginnings takes no longer than another.
 
-use crate::text::is_space;
+use crate::{text::is_space, tools::MAX_RESULT};
 use regex::Regex;
 use serde_json::Value;
 use std::{borrow::Cow, ops::Range, sync::LazyLock};
@@ -134,19 +134,25 @@ impl Redactor {
         let mut at = 0;
         while let Some(found) = finder.next(at) {
             self.counts[found.of as usize] += 1;
-            out.push_str(&text[copied..found.masked.start]);
-            out.push_str("[REDACTED_");
-            out.push_str(found.of.name());
-            out.push(']');
+            for part in [&text[copied..found.masked.start], "[REDACTED_", found.of.name(), "]"] {
+                push(&mut out, part);
+            }
             copied = found.masked.end;
             at = copied;
         }
         if copied == 0 {
             return Cow::Borrowed(text);
         }
-        out.push_str(&text[copied..]);
+        push(&mut out, &text[copied..]);
         Cow::Owned(out)
     }
+}
+
+/// Of a masked text no more is kept than makes an answer too large; the rest is counted only.
+fn push(out: &mut String, part: &str) {
+    let room = (MAX_RESULT + 1).saturating_sub(out.len());
+    let end = part.len().min(part.ceil_char_boundary(room));
+    out.push_str(&part[..end]);
 }
 
 /// The beginnings of all types. Types 5 to 7 share `sk-` and the like; which one it is is tried where one was found.

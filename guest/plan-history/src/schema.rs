@@ -231,7 +231,7 @@ struct Skipped {
     #[serde(default)]
     #[schemars(with = "u64")]
     long_lines: Absent,
-    /// Plan entries and plan files that hold no plan, or more than is read.
+    /// Plan entries that hold no plan; plan files and answers that hold more than is read.
     #[serde(default)]
     #[schemars(with = "u64")]
     plans: Absent,

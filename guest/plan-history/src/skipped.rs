@@ -20,7 +20,7 @@ pub struct Skipped {
     /// Lines of more than 16 MiB.
     #[serde(skip_serializing_if = "is_zero")]
     pub long_lines: u64,
-    /// Plan entries and plan files that hold no plan, or more than is read.
+    /// Plan entries that hold no plan; plan files and answers that hold more than is read.
     #[serde(skip_serializing_if = "is_zero")]
     pub plans: u64,
     /// Quotes whose plan was too far back to look for their section.
@@ -46,7 +46,6 @@ impl Skipped {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }

@@ -3,6 +3,7 @@
 use crate::{arguments, body, error::ToolError, history, skipped::Skipped, source::Transcripts};
 use plan_guest_support::{text::excerpt, tool::Definition};
 use serde::Serialize;
+use std::io::{self, Write};
 
 /// The largest answer, in bytes.
 pub const MAX_RESULT: usize = 8 << 20;
@@ -23,8 +24,10 @@ impl Answer {
     ///
     /// It is too large; `narrower` says how to ask for less.
     pub(crate) fn new(reply: &impl Serialize, skipped: Skipped, narrower: &str) -> Result<Answer, ToolError> {
-        let text = serde_json::to_string(reply).expect("plain data");
-        if text.len() > MAX_RESULT { Err(ToolError::too_large(narrower)) } else { Ok(Answer { text, skipped }) }
+        let mut text = Limited(Vec::new());
+        // Plain data, so nothing but its size can be wrong with it.
+        serde_json::to_writer(&mut text, reply).map_err(|_| ToolError::too_large(narrower))?;
+        Ok(Answer { text: String::from_utf8(text.0).expect("JSON is UTF-8"), skipped })
     }
 
     /// The answer for the harness: the same, and under `skipped` what was passed over, where anything was.
@@ -35,6 +38,23 @@ impl Answer {
         let skipped = serde_json::to_string(&self.skipped).expect("plain data");
         let open = self.text.strip_suffix('}').expect("an answer is an object");
         format!("{open},\"skipped\":{skipped}}}")
+    }
+}
+
+/// Takes as much as an answer may hold.
+struct Limited(Vec<u8>);
+
+impl Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > MAX_RESULT {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -1,13 +1,14 @@
 //! Transcripts and plan files of Antigravity.
 
 use crate::{
-    json::{self, Arguments, Content, Raw, Text, fields},
+    json::{self, Arguments, Content, Raw, Text, fields, joined},
     lines::CHUNK,
     record::{Call, Record, Signal},
     skipped::Skipped,
     source::{Failure, File, Part as SessionPart, Transcripts},
     title::heading,
 };
+use std::borrow::Cow;
 
 /// The largest plan file that is read, in bytes.
 const MAX_PLAN_FILE: usize = 8 << 20;
@@ -54,7 +55,7 @@ pub fn read(
     for number in 0.. {
         let Some(mut file) = found(source.open(key, SessionPart::Transcript(number)))? else { break };
         let mut messages = false;
-        super::objects(&mut file, skipped, |text| {
+        super::objects(&mut file, skipped, |text, _| {
             let message = line(text, record);
             messages |= message == Some(true);
             (message.is_some(), record.flow())
@@ -113,30 +114,27 @@ fn line(text: &str, record: &mut Record) -> Option<bool> {
     } else {
         return Some(false);
     };
-    let mut texts = Vec::new();
     let mut calls = Vec::new();
     let mut mended = None;
-    let content = line.content.0.and_then(|raw| json::object::<Content<Part>>(raw, &mut mended));
-    match content {
-        Some(Content::Text(text)) => texts.push(text.into_owned()),
+    let text = match line.content.0.and_then(|raw| json::object::<Content<Part>>(raw, &mut mended)) {
+        Some(Content::Text(text)) => text,
         Some(Content::List(parts)) => {
-            for part in &parts {
-                match is_call(part) {
-                    true => calls.extend(call(part)),
-                    false => texts.extend(part.text.filled().map(str::to_owned)),
-                }
-            }
+            let (tools, texts): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(is_call);
+            calls.extend(tools.iter().filter_map(call));
+            joined(texts.into_iter().map(|part| part.text))
         }
-        Some(Content::Object(part)) if is_call(&part) => calls.extend(call(&part)),
-        _ => {}
-    }
+        Some(Content::Object(part)) => {
+            calls.extend(is_call(&part).then(|| call(&part)).flatten());
+            Cow::Borrowed("")
+        }
+        Some(Content::Nothing) | None => Cow::Borrowed(""),
+    };
     if is_call(&line) {
         calls.extend(call(&line));
     }
-    let text = texts.join("\n");
     match of_user {
-        true => record.user(&text),
-        false => record.assistant(&text, &calls, Vec::new()),
+        true => record.user(text),
+        false => record.assistant(text, &calls, Vec::new()),
     }
     Some(true)
 }

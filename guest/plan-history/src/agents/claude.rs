@@ -2,14 +2,19 @@
 
 use crate::{
     answer,
-    json::{self, Arguments, Content, Raw, Text, fields},
+    json::{self, Arguments, Content, Raw, Text, fields, joined},
     record::{Call, Record, Signal},
+    skipped::Skipped,
     title::heading,
 };
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// What stands in every transcript with a plan, besides names of plan files.
 pub const SIGNS: &[&str] = &["\"ExitPlanMode\""];
+
+/// The longest tool result that is read as an answer, in bytes of JSON.
+const MAX_ANSWER: usize = 4 << 20;
 
 #[derive(Debug, Default)]
 struct Line<'a> {
@@ -46,26 +51,29 @@ fields!(Part {
 });
 
 /// Reads one line. False where it is broken.
-pub fn line(text: &str, record: &mut Record) -> bool {
+pub fn line(text: &str, record: &mut Record, skipped: &mut Skipped) -> bool {
     let mut mended = None;
     let Some(line) = json::object::<Line>(text, &mut mended) else { return false };
     match line.kind.or_empty() {
-        "user" => user(&line, record),
+        "user" => user(line, record, skipped),
         "assistant" => assistant(line, record),
         _ => {}
     }
     true
 }
 
-fn user(line: &Line, record: &mut Record) {
-    record.user(&message_text(&line.message.content));
-    for part in line.message.content.list() {
-        if part.kind.or_empty() == "tool_result"
-            && let Some(call) = part.tool_use_id.filled()
+fn user(line: Line, record: &mut Record, skipped: &mut Skipped) {
+    let (text, parts) = text_and_rest(line.message.content);
+    record.user(text);
+    for part in parts.iter().filter(|part| part.kind.or_empty() == "tool_result") {
+        // Most results are long and are no answers, and are not decoded.
+        if let Some(call) = part.tool_use_id.filled()
             && let Some(raw) = part.content.0
+            && (answer::may_answer(raw) || raw.contains("\\u00"))
         {
-            // Most results are long and are no answers, and are not decoded.
-            if answer::may_answer(raw) || raw.contains("\\u00") {
+            if raw.len() > MAX_ANSWER {
+                skipped.plans += 1;
+            } else {
                 record.result(call, &result_text(raw), line.timestamp.or_empty());
             }
         }
@@ -73,24 +81,22 @@ fn user(line: &Line, record: &mut Record) {
 }
 
 fn assistant(line: Line, record: &mut Record) {
-    let text = message_text(&line.message.content);
-    let calls: Vec<Call> = match line.message.content {
-        Content::List(parts) => parts.into_iter().filter_map(call).collect(),
-        _ => Vec::new(),
-    };
+    let (text, parts) = text_and_rest(line.message.content);
+    let calls: Vec<Call> = parts.into_iter().filter_map(call).collect();
     let signals = calls.iter().filter_map(|call| signal(call, record)).collect();
-    record.assistant(&text, &calls, signals);
+    record.assistant(text, &calls, signals);
 }
 
-/// The texts of a message, joined by line feeds.
-fn message_text(content: &Content<Part>) -> String {
+/// The texts of a message, joined by line feeds, and its other parts.
+fn text_and_rest<'a>(content: Content<'a, Part<'a>>) -> (Cow<'a, str>, Vec<Part<'a>>) {
     match content {
-        Content::Text(text) => text.clone().into_owned(),
+        Content::Text(text) => (text, Vec::new()),
         Content::List(parts) => {
-            let texts = parts.iter().filter(|part| part.kind.or_empty() == "text");
-            texts.filter_map(|part| part.text.filled()).collect::<Vec<_>>().join("\n")
+            let (texts, rest): (Vec<Part>, Vec<Part>) =
+                parts.into_iter().partition(|part| part.kind.or_empty() == "text");
+            (joined(texts.into_iter().map(|part| part.text)), rest)
         }
-        Content::Object(_) | Content::Nothing => String::new(),
+        Content::Object(_) | Content::Nothing => (Cow::Borrowed(""), Vec::new()),
     }
 }
 
@@ -99,7 +105,7 @@ fn result_text(raw: &str) -> String {
     let mut mended = None;
     match json::object::<Content<Part>>(raw, &mut mended) {
         Some(Content::Text(text)) => text.into_owned(),
-        Some(Content::List(parts)) => parts.iter().filter_map(|part| part.text.filled()).collect::<Vec<_>>().join("\n"),
+        Some(Content::List(parts)) => joined(parts.into_iter().map(|part| part.text)).into_owned(),
         _ => String::new(),
     }
 }
@@ -112,7 +118,7 @@ fn call(part: Part) -> Option<Call> {
 fn signal(call: &Call, record: &mut Record) -> Option<Signal> {
     match &*call.name {
         "ExitPlanMode" => {
-            let body = body(&call.arguments.decoded(), "plan");
+            let body = call.arguments.value().and_then(|arguments| body(&arguments, "plan"));
             Some(Signal {
                 title: body.as_deref().and_then(heading).unwrap_or("Plan").to_owned(),
                 tag: "claude:ExitPlanMode",
@@ -124,7 +130,7 @@ fn signal(call: &Call, record: &mut Record) -> Option<Signal> {
             })
         }
         "Write" | "write" | "write_file" | "create_file" => {
-            let arguments = call.arguments.decoded();
+            let arguments = call.arguments.value()?;
             let path = path(&arguments)?;
             let task = plan_file(path)?;
             *record.last_task_file() = Some(task.clone());

@@ -1,12 +1,13 @@
 //! Transcripts of Codex.
 
 use crate::{
-    json::{self, Arguments, Content, Raw, Text, fields},
+    json::{self, Arguments, Content, Raw, Text, fields, joined},
     record::{Call, Record, Signal},
     text::{cut, is_blank, trim, trim_start},
 };
 use serde_json::Value;
 use std::{
+    borrow::Cow,
     collections::HashSet,
     hash::{DefaultHasher, Hash, Hasher},
     ops::ControlFlow,
@@ -91,8 +92,8 @@ impl<'a> Codex<'a> {
             }
             "response_item" => self.item(payload, record),
             "event_msg" if payload.kind.or_empty() == "user_message" => {
-                let text = payload.message.or_empty();
-                if cut(text, 10).1 && !is_of_the_system(text) {
+                let text = payload.message.0.unwrap_or_default();
+                if cut(&text, 10).1 && !is_of_the_system(&text) {
                     self.user(text, record);
                 }
             }
@@ -106,10 +107,10 @@ impl<'a> Codex<'a> {
         let kind = payload.kind.or_empty();
         match kind {
             "message" => {
-                let text = message_text(&payload.content);
+                let text = message_text(payload.content);
                 match payload.role.or_empty() {
-                    "user" => self.user(&text, record),
-                    "assistant" => record.assistant(&text, &[], Vec::new()),
+                    "user" => self.user(text, record),
+                    "assistant" => record.assistant(text, &[], Vec::new()),
                     _ => {}
                 }
             }
@@ -117,19 +118,19 @@ impl<'a> Codex<'a> {
                 let name = payload.name.filled().unwrap_or(kind).to_owned();
                 let call = Call { name: name.into(), arguments: Arguments::raw(payload.arguments), id: None };
                 let signals = if call.name == "update_plan" { vec![signal(&call.arguments)] } else { Vec::new() };
-                record.assistant("", &[call], signals);
+                record.assistant("".into(), &[call], signals);
             }
             "web_search_call" => {
                 let call = Call { name: "web_search".into(), arguments: Arguments::raw(payload.action), id: None };
-                record.assistant("", &[call], Vec::new());
+                record.assistant("".into(), &[call], Vec::new());
             }
             _ => {}
         }
     }
 
-    fn user(&mut self, text: &str, record: &mut Record) {
+    fn user(&mut self, text: Cow<str>, record: &mut Record) {
         let mut hasher = DefaultHasher::new();
-        cut(text, 256).0.hash(&mut hasher);
+        cut(&text, 256).0.hash(&mut hasher);
         if text.is_empty() || self.seen.insert(hasher.finish()) {
             record.user(text);
         }
@@ -141,18 +142,19 @@ fn is_of_the_system(text: &str) -> bool {
     ["<permissions", "## Apps", "<command-message>", "<system-reminder>"].iter().any(|begin| text.starts_with(begin))
 }
 
-fn message_text(content: &Content<Part>) -> String {
-    if let Content::Text(text) = content {
-        return text.clone().into_owned();
-    }
-    let is_text = |part: &&Part| {
+fn message_text<'a>(content: Content<'a, Part<'a>>) -> Cow<'a, str> {
+    let is_text = |part: &Part| {
         part.kind.as_ref().is_none_or(|kind| matches!(kind.or_empty(), "input_text" | "output_text" | "text"))
     };
-    content.list().iter().filter(is_text).filter_map(|part| part.text.filled()).collect::<Vec<_>>().join("\n")
+    match content {
+        Content::Text(text) => text,
+        Content::List(parts) => joined(parts.into_iter().filter(is_text).map(|part| part.text)),
+        Content::Object(_) | Content::Nothing => Cow::Borrowed(""),
+    }
 }
 
 fn signal(arguments: &Arguments) -> Signal {
-    let mut arguments = arguments.decoded();
+    let mut arguments = arguments.value().unwrap_or_default();
     let key = if arguments.get("plan").is_some_and(Value::is_array) { "plan" } else { "steps" };
     let steps = arguments.get_mut(key).and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
     let steps: Vec<Value> = steps.into_iter().filter(Value::is_object).collect();

@@ -131,15 +131,15 @@ impl<'a, T: Transcripts> Reader<'a, T> {
         let open = || self.source.open(&session.key, Part::Transcript(0));
         let id = match self.agent {
             Agent::Claude => {
-                objects(&mut open()?, skipped, |text| {
-                    let read = claude::line(text, &mut record);
+                objects(&mut open()?, skipped, |text, skipped| {
+                    let read = claude::line(text, &mut record, skipped);
                     (read, record.flow())
                 });
                 session.id.clone()
             }
             Agent::Codex => {
                 let mut codex = codex::Codex::new(self.only);
-                objects(&mut open()?, skipped, |text| codex.line(text, &mut record));
+                objects(&mut open()?, skipped, |text, _| codex.line(text, &mut record));
                 codex.id()
             }
             Agent::Pi => pi::read(open, self.only, &mut record, skipped)?,
@@ -154,11 +154,15 @@ impl<'a, T: Transcripts> Reader<'a, T> {
 }
 
 /// Hands every line that is an object to `take`, which says whether it could be read.
-fn objects(file: &mut impl File, skipped: &mut Skipped, mut take: impl FnMut(&str) -> (bool, ControlFlow<()>)) {
+fn objects(
+    file: &mut impl File,
+    skipped: &mut Skipped,
+    mut take: impl FnMut(&str, &mut Skipped) -> (bool, ControlFlow<()>),
+) {
     lines::read(file, skipped, |bytes, skipped| {
         json::line(bytes, |line| match line {
             Line::Object(text) => {
-                let (read, flow) = take(text);
+                let (read, flow) = take(text, skipped);
                 skipped.lines += u64::from(!read);
                 flow
             }

@@ -4,7 +4,7 @@
 //! A session is read twice: for the tree, of which two hashes and nothing else are kept of each entry, and for the branch.
 
 use crate::{
-    json::{self, Arguments, Content, Line as JsonLine, Raw, Text, fields},
+    json::{self, Arguments, Content, Line as JsonLine, Raw, Text, fields, joined},
     lines,
     record::{Call, Record, Signal},
     skipped::Skipped,
@@ -12,6 +12,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{
+    borrow::Cow,
     hash::{DefaultHasher, Hash, Hasher},
     ops::ControlFlow,
 };
@@ -238,21 +239,20 @@ impl Walk {
 }
 
 fn message(message: Message, record: &mut Record) {
-    let text = match &message.content {
-        Content::Text(text) => text.clone().into_owned(),
-        content => {
-            let texts = content.list().iter().filter(|part| part.kind.or_empty() == "text");
-            texts.filter_map(|part| part.text.filled()).collect::<Vec<_>>().join("\n")
+    let (text, parts) = match message.content {
+        Content::Text(text) => (text, Vec::new()),
+        Content::List(parts) => {
+            let (texts, rest): (Vec<Part>, Vec<Part>) =
+                parts.into_iter().partition(|part| part.kind.or_empty() == "text");
+            (joined(texts.into_iter().map(|part| part.text)), rest)
         }
+        Content::Object(_) | Content::Nothing => (Cow::Borrowed(""), Vec::new()),
     };
     match message.role.or_empty() {
-        "user" => record.user(&text),
+        "user" => record.user(text),
         "assistant" => {
-            let calls: Vec<Call> = match message.content {
-                Content::List(parts) => parts.into_iter().filter_map(call).collect(),
-                _ => Vec::new(),
-            };
-            record.assistant(&text, &calls, Vec::new());
+            let calls: Vec<Call> = parts.into_iter().filter_map(call).collect();
+            record.assistant(text, &calls, Vec::new());
         }
         _ => {}
     }

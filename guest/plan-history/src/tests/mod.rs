@@ -2,6 +2,7 @@
 
 mod damage;
 mod order;
+mod secrets;
 mod vectors;
 
 use crate::{

@@ -54,8 +54,11 @@ fn lines(steps: &[Step], times: &[u32]) -> Vec<String> {
     steps.iter().zip(times).map(line).collect()
 }
 
+/// Id, task, version and kind of a plan.
+type Row = (String, String, u64, String);
+
 /// The same rules in other words: ids, tasks, versions and kinds of the plans, and which plan each answer is for.
-fn expected(steps: &[Step]) -> (Vec<(String, String, u64, &'static str)>, Vec<String>) {
+fn expected(steps: &[Step]) -> (Vec<Row>, Vec<String>) {
     let mut number = 0;
     let mut plans: Vec<(u64, String)> = Vec::new();
     let mut file: Option<String> = None;
@@ -85,7 +88,7 @@ fn expected(steps: &[Step]) -> (Vec<(String, String, u64, &'static str)>, Vec<St
             Some((last, _)) if last == number => "final",
             _ => "draft",
         };
-        (format!("s:{number}"), task.clone(), version, kind)
+        (format!("s:{number}"), task.clone(), version, kind.to_owned())
     });
     (rows.collect(), answered)
 }
@@ -101,11 +104,9 @@ proptest! {
         let answer = call(&memory, "plan_history", &json!({}));
         let (plans, answered) = expected(&steps);
         let text = |value: &Value| value.as_str().expect("text").to_owned();
-        let rows: Vec<(String, String, u64, String)> = answer["plans"].as_array().expect("a list").iter()
+        let rows: Vec<Row> = answer["plans"].as_array().expect("a list").iter()
             .map(|plan| (text(&plan["id"]), text(&plan["task_id"]), plan["version"].as_u64().expect("a number"), text(&plan["kind"])))
             .collect();
-        let plans: Vec<(String, String, u64, String)> =
-            plans.into_iter().map(|(id, task, version, kind)| (id, task, version, kind.to_owned())).collect();
         prop_assert_eq!(rows, plans);
         let feedback = answer["feedback"].as_array().expect("a list");
         prop_assert_eq!(feedback.iter().map(|row| text(&row["plan_id"])).collect::<Vec<_>>(), answered);
