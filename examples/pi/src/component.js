@@ -2,7 +2,10 @@
 
 import { readdir, readFile } from "node:fs/promises";
 import { instantiate } from "../component/plan-execute.js";
-import { Branch, wordsOf } from "./journal.js";
+import { argumentsText, configText, withNames } from "./arguments.js";
+import { wordsOf } from "./journal.js";
+
+/** @typedef {import("./journal.js").Branch} Branch */
 
 const folder = new URL("../component/", import.meta.url);
 const modules = new Map();
@@ -32,33 +35,65 @@ const CHANGED = {
 		"Plan branch changed after this call was made, so nothing was saved: read the plan with plan_get and call the tool again.",
 };
 
-/** What the component refused with, as an error: text, a tool-error or a plan-error. */
-function refusal(payload) {
-	if (typeof payload === "string") return new PlanError("configuration", payload);
+/**
+ * What the component refused with, as an error: text, a tool-error or a plan-error.
+ *
+ * @param {unknown} payload
+ * @param {import("./arguments.js").Odd} [odd] what the component saw as `true`
+ */
+function refusal(payload, odd = new Map()) {
+	if (typeof payload === "string") return new PlanError("configuration", withNames(payload, [{ path: "", message: payload }], odd));
 	const code = payload.code ?? payload.tag;
 	const message = CHANGED[code] ?? payload.message ?? (typeof payload.val === "string" ? payload.val : code);
-	return new PlanError(code, message, payload.data === undefined ? undefined : JSON.parse(payload.data));
+	const data = payload.data === undefined ? undefined : JSON.parse(payload.data);
+	return new PlanError(code, withNames(message, data?.arguments ?? [], odd), data);
 }
 
-/** Arguments as JSON text. They come from a model, yet a caller may put anything in. */
-function argumentsText(params) {
-	// A number that JSON has no word for becomes an object named after it, which no argument can be. JSON.stringify would
-	// make it null, and null in place of the dependencies means none.
-	const plain = (_key, value) => {
-		const odd = typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value));
-		return odd ? { [`${value}`]: null } : value;
-	};
-	try {
-		return JSON.stringify(params === undefined ? {} : params, plain) ?? "";
-	} catch {
-		return "";
+/** The error for a call whose signal is aborted, whatever the reason is. */
+export function aborted(signal) {
+	const error = new PlanError("aborted", `The plan call was aborted, so nothing was saved (${wordsOf(signal.reason)}).`);
+	error.name = "AbortError";
+	error.cause = signal.reason;
+	return error;
+}
+
+/**
+ * The resource `branch` as one instance sees it: the branch of the call that is inside, and between calls none.
+ *
+ * There is one for each instance, for jco keeps what it was lent as long as the instance lives, and a branch holds a whole
+ * session.
+ */
+export class LentBranch {
+	// The place in jco's table of such objects. Without it each call would take one more.
+	[Symbol.for("cabiRep")] = 1;
+	#branch;
+
+	/** Runs a call on a branch. */
+	during(branch, run) {
+		this.#branch = branch;
+		try {
+			return run();
+		} finally {
+			this.#branch = undefined;
+		}
 	}
-}
 
-/** A configuration as JSON text. A key counts whatever its value is. */
-function configText(config) {
-	const plain = (_key, value) => (["object", "string", "number", "boolean"].includes(typeof value) ? value : null);
-	return JSON.stringify(config ?? {}, plain);
+	#current() {
+		if (!this.#branch) throw new Error("the branch was used outside of its call");
+		return this.#branch;
+	}
+
+	sessionToken() {
+		return this.#current().sessionToken();
+	}
+
+	latest(customType) {
+		return this.#current().latest(customType);
+	}
+
+	append(customType, payload) {
+		return this.#current().append(customType, payload);
+	}
 }
 
 /** A copy of plain JSON data. */
@@ -87,7 +122,7 @@ export class PlanComponent {
 	constructor(config) {
 		this.#config = configText(config);
 		/** @type {readonly object[]} */
-		this.tools = this.#enter((exports) => exports.tools.listTools()).map((tool) => ({
+		this.tools = this.#enter(({ tools }) => tools.listTools()).map((tool) => ({
 			name: tool.name,
 			label: tool.label,
 			description: tool.description,
@@ -106,7 +141,8 @@ export class PlanComponent {
 	 * @returns {{ content: { type: "text", text: string }[], details: object }}
 	 */
 	call(branch, name, params) {
-		const { text, details } = this.#enter((exports) => exports.tools.callTool(branch, name, argumentsText(params)));
+		const given = argumentsText(params);
+		const { text, details } = this.#enter(({ tools }, on) => tools.callTool(on, name, given.text), branch, given.odd);
 		// A plan that did not change is read from its text once, and copied from then on.
 		if (this.#answer.text !== details) this.#answer = { text: details, value: JSON.parse(details) };
 		return { content: [{ type: "text", text }], details: copy(this.#answer.value) };
@@ -120,7 +156,7 @@ export class PlanComponent {
 	 *   blocked: { step: number, waitingFor: number[] }[] }}
 	 */
 	overview(branch) {
-		const { plan, completed, total, ready, blocked } = this.#enter((exports) => exports.plans.overview(branch));
+		const { plan, completed, total, ready, blocked } = this.#enter(({ plans }, on) => plans.overview(on), branch);
 		const waiting = blocked.map(({ step, waitingFor }) => ({ step, waitingFor: [...waitingFor] }));
 		const steps = plan?.steps.map(stepOf) ?? [];
 		return { title: plan?.title ?? null, completed, total, steps, ready: [...ready], blocked: waiting };
@@ -129,13 +165,20 @@ export class PlanComponent {
 	/**
 	 * Enters an instance. One that trapped is not entered again; the next call takes a new one. So does a call that is
 	 * made while another is inside.
+	 *
+	 * @template T
+	 * @param {(exports: object, on: LentBranch) => T} run
+	 * @param {Branch} [branch] what the instance is lent
+	 * @param {import("./arguments.js").Odd} [odd] what the component sees as `true`
+	 * @returns {T}
 	 */
-	#enter(run) {
-		const exports = this.#idle ?? this.#start();
+	#enter(run, branch, odd) {
+		const instance = this.#idle ?? this.#start();
+		const { exports, lent } = instance;
 		this.#idle = undefined;
 		let outcome;
 		try {
-			outcome = run(exports);
+			outcome = lent.during(branch, () => run(exports, lent));
 		} catch (thrown) {
 			if (thrown instanceof Error) {
 				throw new PlanError(
@@ -143,21 +186,25 @@ export class PlanComponent {
 					`The plan component stopped in the middle of this call (${wordsOf(thrown)}): read the plan with plan_get before you go on.`,
 				);
 			}
-			this.#idle = exports;
-			throw refusal(thrown);
+			this.#idle = instance;
+			throw refusal(thrown, odd);
 		}
-		this.#idle = exports;
+		this.#idle = instance;
 		return outcome;
 	}
 
 	#start() {
-		const journal = { Branch, preferredEncoding: () => "json" };
-		const exports = instantiate((file) => modules.get(file), { "plan-execute:plugin/session-journal": journal });
+		const journal = { Branch: LentBranch, preferredEncoding: () => "json" };
 		try {
-			exports.lifecycle.configure(this.#config);
+			const exports = instantiate((file) => modules.get(file), { "plan-execute:plugin/session-journal": journal });
+			exports.lifecycle.configure(this.#config.text);
+			return { exports, lent: new LentBranch() };
 		} catch (thrown) {
-			throw thrown instanceof Error ? thrown : refusal(thrown);
+			if (!(thrown instanceof Error)) throw refusal(thrown, this.#config.odd);
+			throw new PlanError(
+				"unavailable",
+				`The plan component could not be started (${wordsOf(thrown)}), so nothing was saved: call the tool again.`,
+			);
 		}
-		return exports;
 	}
 }

@@ -1,6 +1,6 @@
 // The Pi extension.
 
-import { PlanComponent, PlanError } from "./component.js";
+import { PlanComponent, aborted } from "./component.js";
 import { Branch, wordsOf } from "./journal.js";
 import { visible, widgetLines } from "./widget.js";
 
@@ -43,7 +43,7 @@ export default function planExecute(pi) {
 			...definition,
 			// Without an await inside: calls made at once run one after another, each on the leaf that the one before left.
 			async execute(_callId, params, signal, _onUpdate, ctx) {
-				if (signal?.aborted) throw new PlanError("aborted", "The plan call was aborted, so nothing was saved.");
+				if (signal?.aborted) throw aborted(signal);
 				try {
 					return plan.call(branchOf(ctx), definition.name, params);
 				} finally {

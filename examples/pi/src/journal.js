@@ -49,16 +49,23 @@ function openingOf(manager, header) {
 
 /** A case of the contract's read-error or append-error. Only these leave a {@link Branch}. */
 class Fault {
+	#made = true;
+
 	constructor(tag, val) {
 		this.tag = tag;
 		this.val = val;
+	}
+
+	/** Whether something is a fault. A host may throw a proxy, and `instanceof` asks that what its prototype is. */
+	static is(thrown) {
+		return typeof thrown === "object" && thrown !== null && #made in thrown;
 	}
 }
 
 /** What was thrown, in words: a host may throw anything, and much. */
 export function wordsOf(thrown) {
 	try {
-		const words = thrown instanceof Error ? thrown.message : String(thrown);
+		const words = typeof thrown?.message === "string" ? thrown.message : String(thrown);
 		return words.trim().slice(0, 1000) || "no reason given";
 	} catch {
 		return "no reason given";
@@ -70,7 +77,7 @@ function guarded(run) {
 	try {
 		return run();
 	} catch (thrown) {
-		throw thrown instanceof Fault ? thrown : new Fault("other", wordsOf(thrown));
+		throw Fault.is(thrown) ? thrown : new Fault("other", wordsOf(thrown));
 	}
 }
 
@@ -133,7 +140,7 @@ function newestEntry(manager, opening, leaf, customType) {
 
 /** The time of an entry, where it tells one that the contract can hold. */
 function timestampMs(entry) {
-	const time = Date.parse(entry.timestamp);
+	const time = typeof entry.timestamp === "string" ? Date.parse(entry.timestamp) : NaN;
 	return time >= 0 ? BigInt(time) : undefined;
 }
 
@@ -167,11 +174,15 @@ export class Branch {
 	constructor(current, append) {
 		this.#current = current;
 		this.#append = append;
-		this.#manager = current();
+		try {
+			this.#manager = current();
+			this.#header = this.#manager?.getHeader();
+			this.#leaf = this.#manager?.getLeafId();
+			this.#opening = this.#manager && openingOf(this.#manager, this.#header);
+		} catch (thrown) {
+			throw new Error(`No plan can be read or saved: the session does not answer (${wordsOf(thrown)}).`, { cause: thrown });
+		}
 		if (!this.#manager) throw new Error("No plan can be read or saved: no session is open.");
-		this.#header = this.#manager.getHeader();
-		this.#leaf = this.#manager.getLeafId();
-		this.#opening = openingOf(this.#manager, this.#header);
 	}
 
 	#check() {
@@ -227,9 +238,13 @@ export class Branch {
 		return entry;
 	}
 
-	/** Pi writes a new session once it holds a message; until then there is no file. */
+	/** Pi writes a new session once it holds a message; until then there is no file. The least is told where nobody knows. */
 	#durability() {
-		const file = this.#manager.getSessionFile?.();
-		return typeof file === "string" && existsSync(file) ? "stored" : "memory";
+		try {
+			const file = this.#manager.getSessionFile?.();
+			return typeof file === "string" && existsSync(file) ? "stored" : "memory";
+		} catch {
+			return "memory";
+		}
 	}
 }

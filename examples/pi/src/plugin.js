@@ -1,6 +1,6 @@
 // The Cordis plugin for Pi Harness.
 
-import { PlanComponent, PlanError } from "./component.js";
+import { PlanComponent, PlanError, aborted } from "./component.js";
 import { Branch } from "./journal.js";
 
 export const name = "plan-execute";
@@ -39,13 +39,7 @@ export function apply(ctx, config) {
 	const check = (signal) => {
 		// Cordis takes the number away when disposal begins, and runs the disposers some microtasks later.
 		if (disposed || fiber.uid === null) throw new PlanError("disposed", DISPOSED);
-		if (signal?.aborted) {
-			const why = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
-			const error = new PlanError("aborted", `The plan call was aborted, so nothing was saved (${why}).`);
-			error.name = "AbortError";
-			error.cause = signal.reason;
-			throw error;
-		}
+		if (signal?.aborted) throw aborted(signal);
 	};
 
 	const toolOf = (definition) => ({

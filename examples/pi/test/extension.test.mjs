@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { fauxAssistantMessage, fauxProvider, fauxText, fauxToolCall } from "@earendil-works/pi-ai";
 import { DefaultResourceLoader, ModelRuntime, SettingsManager, createAgentSession } from "@earendil-works/pi-coding-agent";
 import { PlanComponent } from "../src/component.js";
-import { SessionManager, TYPE, draft, folder, plan, plansOf, user } from "./support.mjs";
+import { SessionManager, TYPE, collect, draft, folder, plan, plansOf, thrown, user } from "./support.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -215,16 +215,62 @@ test("without a user interface there is no widget, and everything else", async (
 	assert.deepEqual(errors, []);
 });
 
-test("handlers never throw", async () => {
+/** The extension in a stand-in for Pi, for what the real one never does. */
+async function alone(appendEntry) {
 	const handlers = {};
 	const tools = {};
-	const pi = {
+	const { default: extension } = await import("../src/extension.js");
+	extension({
 		on: (event, handler) => (handlers[event] = handler),
 		registerTool: (tool) => (tools[tool.name] = tool),
-		appendEntry() {},
+		appendEntry,
+	});
+	return { handlers, tools, call: (name, params, context, signal) => tools[name].execute("call", params, signal, undefined, context) };
+}
+
+test("a session that Pi let go of is let go of", async () => {
+	let current;
+	const { handlers, call } = await alone((customType, data) => void current.appendCustomEntry(customType, data));
+	const refs = [];
+	const lines = [];
+	// A function of its own, as what waits keeps what it has named.
+	const once = async () => {
+		current = SessionManager.inMemory();
+		refs.push(new WeakRef(current));
+		const context = { sessionManager: current, hasUI: true, ui: { setWidget: (_name, shown) => lines.push(shown?.[0]) } };
+		handlers.session_start({}, context);
+		await call("plan_create", draft, context);
+		await assert.rejects(call("plan_advance", { step: NaN }, context));
+		handlers.session_tree({}, context);
 	};
-	const { default: extension } = await import("../src/extension.js");
-	extension(pi);
+	for (let round = 0; round < 10; round += 1) await once();
+	current = undefined;
+	await collect();
+	assert.deepEqual(refs.filter((ref) => ref.deref()), []);
+	assert.deepEqual(lines.slice(-4), [undefined, ...Array(3).fill("Plan: Release (0 of 3 done)")]);
+});
+
+test("whatever is thrown, a call answers with an error and the widget with words", async () => {
+	for (const [reason, words] of thrown) {
+		let shown;
+		const fail = () => { throw reason; };
+		const { handlers, call } = await alone(fail);
+		const context = { hasUI: true, sessionManager: SessionManager.inMemory(), ui: { setWidget: (_name, lines) => (shown = lines[0]) } };
+		const told = (start) => (error) => error instanceof Error && error.message.startsWith(`${start} (${words}`);
+		if (reason !== undefined) {
+			await assert.rejects(call("plan_get", {}, context, AbortSignal.abort(reason)), told("The plan call was aborted, so nothing was saved"));
+		}
+		await assert.rejects(call("plan_create", draft, context), told("The plan write failed and it is unknown what was kept"));
+		assert.match(shown, /^Plan: The plan write failed/);
+		const broken = { ...context, get sessionManager() { throw reason; } };
+		await assert.rejects(call("plan_create", draft, broken), told("No plan can be read or saved: the session does not answer"));
+		handlers.session_start({}, broken);
+		assert.match(shown, /^Plan: No plan can be read or saved/);
+	}
+});
+
+test("handlers never throw", async () => {
+	const { handlers, tools } = await alone(() => {});
 	assert.deepEqual(Object.keys(handlers).sort(), ["session_start", "session_tree"]);
 	const stale = () => { throw new Error("stale"); };
 	const contexts = [

@@ -6,7 +6,9 @@ import { test } from "node:test";
 import { Context } from "@deepseek-ai/cordis";
 import plugin, * as module from "../src/plugin.js";
 import { PlanComponent } from "../src/component.js";
-import { PiPluginUi, PiTools, SessionManager, TYPE, draft, folder, onDisk, plan, planOf, plansOf, start, user } from "./support.mjs";
+import {
+	PiPluginUi, PiTools, SessionManager, TYPE, collect, draft, folder, onDisk, plan, planOf, plansOf, start, thrown, user,
+} from "./support.mjs";
 
 const names = ["plan_create", "plan_advance", "plan_get"];
 
@@ -127,6 +129,88 @@ for (const [what, tool, params, words] of [
 	});
 }
 
+// What JSON has no word for is refused where it stands, and told as what it is.
+const oddities = [
+	[NaN, "NaN"],
+	[Infinity, "Infinity"],
+	[-Infinity, "-Infinity"],
+	[new Number(NaN), "NaN"],
+	[1n, "a BigInt"],
+	[Object(1n), "a BigInt"],
+	[10n ** 400n, "a BigInt"],
+	[() => 1, "a function"],
+	[class {}, "a function"],
+	[Symbol("x"), "a symbol"],
+	[undefined, "undefined"],
+];
+const step = "must be the whole number of a step from 1-3";
+const places = [
+	["plan_advance", "/step", (odd) => ({ step: odd, status: "done" }), `step ${step}`],
+	["plan_advance", "/status", (odd) => ({ step: 1, status: odd }), "status must be one of pending, in_progress, done, skipped"],
+	["plan_advance", "", (odd) => odd, "the arguments must be an object"],
+	["plan_create", "", (odd) => odd, "the arguments must be an object"],
+	["plan_get", "", (odd) => odd, "the arguments must be an object"],
+	["plan_create", "/title", (odd) => ({ ...draft, title: odd }), "the plan's title must be text of 1-500 characters"],
+	["plan_create", "/steps", (odd) => ({ ...draft, steps: odd }), "steps must be a list of 1-50 step titles"],
+	["plan_create", "/steps/1", (odd) => ({ ...draft, steps: ["a", odd, "c"] }), "the title of step 2 must be text of 1-500 characters"],
+	["plan_create", "/dependencies", (odd) => ({ ...draft, dependencies: odd }), "dependencies must be a list of objects with step and dependsOn"],
+	["plan_create", "/dependencies/1", (odd) => ({ ...draft, dependencies: [...draft.dependencies, odd] }), "a dependency must be an object with step and dependsOn"],
+	["plan_create", "/dependencies/0/step", (odd) => ({ ...draft, dependencies: [{ step: odd, dependsOn: [1] }] }), `step in dependencies ${step}`],
+	["plan_create", "/dependencies/0/dependsOn", (odd) => ({ ...draft, dependencies: [{ step: 3, dependsOn: odd }] }), "dependsOn must be a list of step numbers"],
+	["plan_create", "/dependencies/0/dependsOn/1", (odd) => ({ ...draft, dependencies: [{ step: 3, dependsOn: [1, odd] }] }), `dependsOn in dependencies ${step}`],
+];
+for (const [tool, path, params, rule] of places) {
+	test(`odd values: ${tool} ${path || "as a whole"}`, async (t) => {
+		const manager = SessionManager.inMemory();
+		const { run } = await start(t, manager);
+		await run("plan_create", draft);
+		for (const [odd, words] of oddities) {
+			// A key whose value is undefined is not there, and neither are such arguments.
+			if (odd === undefined && !/\/\d+$/.test(path)) continue;
+			const fault = { path, message: `${rule}, not ${words}` };
+			await assert.rejects(run(tool, params(odd)), {
+				code: "invalid-arguments",
+				message: `${fault.message}${path && ` (at ${path})`}.`,
+				data: { arguments: [fault] },
+			});
+		}
+		assert.equal(manager.getEntries().length, 1);
+	});
+}
+
+test("odd values: several, repeated, and beside others", async (t) => {
+	const { run } = await start(t, SessionManager.inMemory());
+	await run("plan_create", draft);
+	const shared = [NaN];
+	for (const [tool, params, words] of [
+		["plan_advance", { step: NaN, status: -Infinity }, "step must be the whole number of a step from 1-3, not NaN (at /step); "
+			+ "status must be one of pending, in_progress, done, skipped, not -Infinity (at /status)."],
+		["plan_advance", { step: true, status: 1n }, "step must be the whole number of a step from 1-3, not true (at /step); "
+			+ "status must be one of pending, in_progress, done, skipped, not a BigInt (at /status)."],
+		// What stands within what is refused as a whole, or is not known at all, is not told.
+		["plan_advance", { step: [NaN], status: { a: 1n } }, "step must be the whole number of a step from 1-3, not a list (at /step); "
+			+ "status must be one of pending, in_progress, done, skipped, not an object (at /status)."],
+		["plan_advance", { step: 1, status: "done", note() {} }, '"note" is not known here: allowed are step and status (at /note).'],
+		["plan_get", { a: Symbol("x"), b: undefined }, '"a" is not known here: plan_get takes no arguments (at /a).'],
+		["plan_create", { title: "t", steps: ["a", "b"], dependencies: [true, { step: 1, dependsOn: shared }], "dependencies/0": NaN },
+			"a dependency must be an object with step and dependsOn, not true (at /dependencies/0); "
+			+ "dependsOn in dependencies must be the whole number of a step from 1-2, not NaN (at /dependencies/1/dependsOn/0); "
+			+ '"dependencies/0" is not known here: allowed are title, steps and dependencies (at /dependencies~10).'],
+		["plan_create", { title: "t", steps: ["a", "b"], dependencies: [{ step: 1, dependsOn: shared }, { step: 2, dependsOn: shared }] },
+			"dependsOn in dependencies must be the whole number of a step from 1-2, not NaN (at /dependencies/0/dependsOn/0); "
+			+ "dependsOn in dependencies must be the whole number of a step from 1-2, not NaN (at /dependencies/1/dependsOn/0)."],
+	]) {
+		await assert.rejects(run(tool, params), { code: "invalid-arguments", message: words });
+	}
+	// An argument that is left out by undefined is no odd one.
+	assert.equal(planOf(await run("plan_create", { ...draft, dependencies: undefined })).steps[2].dependsOn, undefined);
+	planOf(await run("plan_get", { a: undefined }));
+});
+
+test("no argument can be true, which stands for odd values", () => {
+	for (const { parameters } of new PlanComponent().tools) assert.doesNotMatch(JSON.stringify(parameters), /boolean|true/);
+});
+
 test("without a plan that is said before anything about the arguments", async (t) => {
 	const { run } = await start(t, SessionManager.inMemory());
 	for (const [tool, params] of [["plan_get", {}], ["plan_advance", { step: NaN }], ["plan_get", { a: 1 }]]) {
@@ -227,6 +311,83 @@ test("an aborted or disposed call is refused at once", async (t) => {
 	await fiber.dispose();
 	await assert.rejects(kept.execute("call", draft, AbortSignal.abort()), /disposed/);
 	assert.throws(() => panel.read(), /disposed/);
+});
+
+test("whatever the reason of an abort is, it is told in words", async (t) => {
+	const manager = SessionManager.inMemory();
+	const { tool } = await start(t, manager);
+	for (const [reason, words] of thrown) {
+		// Undefined as a reason makes one of the platform's own.
+		if (reason === undefined) continue;
+		const before = AbortSignal.abort(reason);
+		const between = new AbortController();
+		const calls = [tool("plan_get").execute("call", {}, before), tool("plan_create").execute("call", draft, between.signal)];
+		between.abort(reason);
+		for (const { reason: error } of await Promise.allSettled(calls)) {
+			assert.ok(error instanceof Error);
+			assert.equal(error.name, "AbortError");
+			assert.equal(error.code, "aborted");
+			assert.equal(error.cause, reason);
+			assert.ok(error.message.startsWith(`The plan call was aborted, so nothing was saved (${words}`), error.message);
+		}
+	}
+	assert.equal(manager.getEntries().length, 0);
+});
+
+test("whatever a service throws, a call and the panel answer with an error", async (t) => {
+	const manager = SessionManager.inMemory();
+	const { ctx, run, piPluginUi } = await start(t, manager);
+	await run("plan_create", draft);
+	const panel = piPluginUi.panels.get("plan-execute-panel");
+	let reason;
+	const runtime = { get session() { throw reason; } };
+	const fail = () => { throw reason; };
+	for (const [value, words] of thrown) {
+		reason = value;
+		const told = (start) => (error) => error instanceof Error && error.message.startsWith(start) && error.message.includes(words);
+		for (const method of ["getHeader", "getLeafId"]) {
+			manager[method] = fail;
+			await assert.rejects(run("plan_get", {}), told("No plan can be read or saved: "));
+			assert.throws(() => panel.read(), told("No plan can be read or saved: "));
+			delete manager[method];
+			// Between the call and its run.
+			const call = run("plan_get", {});
+			manager[method] = fail;
+			await assert.rejects(call, told("The session journal refused "));
+			delete manager[method];
+		}
+		const gone = ctx.provide("piRuntime", runtime);
+		await assert.rejects(run("plan_create", draft), told("No plan can be read or saved: "));
+		assert.throws(() => panel.read(), told("No plan can be read or saved: "));
+		await gone();
+		assert.equal(panel.read().title, "Release");
+	}
+	assert.equal(manager.getEntries().length, 1);
+	for (const [value, words] of thrown) {
+		manager.appendCustomEntry = () => { throw value; };
+		await assert.rejects(run("plan_create", draft), (error) => error.message.startsWith(`The plan write failed and it is unknown what was kept (${words}`));
+		delete manager.appendCustomEntry;
+		manager.newSession();
+	}
+});
+
+test("a session that the runtime let go of is let go of", async (t) => {
+	const { ctx, run, panel } = await start(t, SessionManager.inMemory());
+	const runtime = {};
+	ctx.provide("piRuntime", runtime);
+	const refs = [];
+	for (let round = 0; round < 10; round += 1) {
+		runtime.session = { sessionManager: SessionManager.inMemory() };
+		refs.push(new WeakRef(runtime.session.sessionManager));
+		await run("plan_create", draft);
+		await run("plan_get", {});
+		await assert.rejects(run("plan_advance", { step: NaN }));
+		assert.equal((await panel()).data.title, "Release");
+	}
+	runtime.session = undefined;
+	await collect();
+	assert.deepEqual(refs.filter((ref) => ref.deref()), []);
+	await assert.rejects(run("plan_get", {}), /No plan yet/);
 });
 
 test("the live session is looked up on each call", async (t) => {
@@ -412,6 +573,14 @@ test("unknown config keys refuse activation", async (t) => {
 		[{ a: undefined }, /config keys: a/],
 		[[], /object/],
 		["text", /object/],
+		[NaN, /object.* not NaN\.$/],
+		[() => ({}), /object.* not a function\.$/],
+		[1n, /object.* not a BigInt\.$/],
+		[{ a: 1n, b: NaN, c() {}, d: Symbol("x") }, /config keys: a, b, c, d/],
+		[{ get a() { throw 1; }, b: 2 }, /config keys: a, b/],
+		[(() => { const ring = {}; ring.ring = ring; return ring; })(), /config keys: ring/],
+		[{ a: 1, toJSON: () => ({}) }, /config keys: a, toJSON/],
+		[{ "a\"b\\": 1 }, /config keys: a"b\\/],
 	]) {
 		const manager = SessionManager.inMemory();
 		await assert.rejects(start(undefined, manager, config), words);

@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import v8 from "node:v8";
+import vm from "node:vm";
 import { Context } from "@deepseek-ai/cordis";
 import { SessionManager } from "@earendil-works/pi-coding-agent";
 import plugin from "../src/plugin.js";
@@ -31,6 +33,38 @@ export function folder(t) {
 	t.after(() => fs.rmSync(dir, { recursive: true, force: true }));
 	return dir;
 }
+
+v8.setFlagsFromString("--expose-gc");
+const gc = vm.runInNewContext("gc");
+
+/** Collects what nothing reaches. What a WeakRef has told stays until the work at hand is done, so that is waited for. */
+export async function collect() {
+	for (let round = 0; round < 3; round += 1) {
+		await new Promise((done) => setImmediate(done));
+		gc();
+	}
+}
+
+/** What a host may throw, and the words of it that a reader gets. */
+export const thrown = [
+	[new Error("broken"), "broken"],
+	[new Error(""), "no reason given"],
+	[new WebAssembly.RuntimeError("broken"), "broken"],
+	[vm.runInNewContext("new Error('from elsewhere')"), "from elsewhere"],
+	["broken", "broken"],
+	[1, "1"],
+	[undefined, "undefined"],
+	[null, "null"],
+	[Symbol("broken"), "Symbol(broken)"],
+	[{ message: "broken" }, "broken"],
+	[{ tag: "ok" }, "[object Object]"],
+	[{ toString() { throw 1; } }, "no reason given"],
+	[{ get message() { throw 1; } }, "no reason given"],
+	[Object.defineProperty(new Error("x"), "message", { get() { throw undefined; } }), "no reason given"],
+	[Object.create(null), "no reason given"],
+	[new Proxy({}, { get() { throw 1; }, getPrototypeOf() { throw 2; } }), "no reason given"],
+	[`${"x".repeat(5000)}`, "x".repeat(500)],
+];
 
 /** A session that is on disk. */
 export function onDisk(t) {
