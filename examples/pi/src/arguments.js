@@ -42,7 +42,7 @@ export function argumentsText(params) {
 		return bare;
 	}
 	try {
-		return { text: JSON.stringify(params === undefined ? {} : params, plain), odd };
+		return { text: JSON.stringify(params === undefined ? {} : params, plain) ?? "", odd };
 	} catch {
 		return { text: "", odd };
 	}

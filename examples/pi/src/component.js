@@ -13,6 +13,12 @@ for (const file of (await readdir(folder)).filter((file) => file.endsWith(".wasm
 	modules.set(file, await WebAssembly.compile(await readFile(new URL(file, folder))));
 }
 
+/**
+ * How much memory an instance may have to be kept, in bytes: WebAssembly gives none back, so one huge argument would be paid
+ * for as long as the plugin lives. The largest plan needs a tenth of it.
+ */
+const MOST_MEMORY = 16 * 2 ** 20;
+
 /** An error for the model to read and act on. */
 export class PlanError extends Error {
 	/**
@@ -186,19 +192,31 @@ export class PlanComponent {
 					`The plan component stopped in the middle of this call (${wordsOf(thrown)}): read the plan with plan_get before you go on.`,
 				);
 			}
-			this.#idle = instance;
+			this.#keep(instance);
 			throw refusal(thrown, odd);
 		}
-		this.#idle = instance;
+		this.#keep(instance);
 		return outcome;
 	}
 
+	#keep(instance) {
+		this.#idle = instance.memory.buffer.byteLength <= MOST_MEMORY ? instance : undefined;
+	}
+
 	#start() {
-		const journal = { Branch: LentBranch, preferredEncoding: () => "json" };
+		const imports = {
+			"plan-execute:plugin/session-journal": { Branch: LentBranch, preferredEncoding: () => "json" },
+		};
+		let memory;
+		const core = (module, imports) => {
+			const made = new WebAssembly.Instance(module, imports);
+			memory ??= made.exports.memory;
+			return made;
+		};
 		try {
-			const exports = instantiate((file) => modules.get(file), { "plan-execute:plugin/session-journal": journal });
+			const exports = instantiate((file) => modules.get(file), imports, core);
 			exports.lifecycle.configure(this.#config.text);
-			return { exports, lent: new LentBranch() };
+			return { exports, lent: new LentBranch(), memory };
 		} catch (thrown) {
 			if (!(thrown instanceof Error)) throw refusal(thrown, this.#config.odd);
 			throw new PlanError(

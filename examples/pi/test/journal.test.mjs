@@ -331,6 +331,62 @@ test("many calls take no more memory than a few", async () => {
 	assert.ok(more < 500_000, `${more} bytes`);
 });
 
+test("a huge argument or saved plan is paid for once", async () => {
+	const component = new PlanComponent();
+	const small = SessionManager.inMemory();
+	component.call(branchOf(small), "plan_create", draft);
+	const huge = "x".repeat(3e7);
+	const saved = SessionManager.inMemory();
+	saved.appendCustomEntry(TYPE, plan(huge));
+	const told = /30000000 UTF-16/;
+	for (const use of [
+		() => component.call(branchOf(small), "plan_create", { ...draft, title: huge }),
+		() => component.call(branchOf(saved), "plan_get", {}),
+		() => component.overview(branchOf(saved)),
+	]) {
+		await collect();
+		const before = process.memoryUsage().external;
+		assert.throws(use, told);
+		assert.equal(component.call(branchOf(small), "plan_get", {}).details.title, "Release");
+		await collect();
+		const more = process.memoryUsage().external - before;
+		assert.ok(more < 10_000_000, `${more} bytes`);
+	}
+});
+
+test("the largest plan leaves the instance as it is", () => {
+	const { Instance } = WebAssembly;
+	let started = 0;
+	WebAssembly.Instance = class extends Instance {
+		constructor(...args) {
+			super(...args);
+			started += 1;
+		}
+	};
+	try {
+		const manager = SessionManager.inMemory();
+		const component = new PlanComponent();
+		const first = started;
+		const ids = Array.from({ length: 50 }, (_, i) => i + 1);
+		// Each character takes six in JSON.
+		const title = `x${"\u0001".repeat(498)}x`;
+		const largest = {
+			title,
+			steps: ids.map(() => title),
+			dependencies: ids.map((step) => ({ step, dependsOn: ids.slice(0, step - 1) })),
+		};
+		for (let round = 0; round < 3; round += 1) {
+			component.call(branchOf(manager), "plan_create", largest);
+			for (const step of ids) component.call(branchOf(manager), "plan_advance", { step, status: "done" });
+			assert.equal(component.overview(branchOf(manager)).completed, 50);
+		}
+		assert.ok(first > 0);
+		assert.equal(started, first);
+	} finally {
+		WebAssembly.Instance = Instance;
+	}
+});
+
 test("a lent branch is reached in its call alone", () => {
 	const manager = SessionManager.inMemory();
 	const lent = new LentBranch();

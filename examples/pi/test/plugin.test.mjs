@@ -113,6 +113,8 @@ for (const [what, tool, params, words] of [
 	["a circle", "plan_create", { ...draft, dependencies: [{ step: 1, dependsOn: [2] }, { step: 2, dependsOn: [1] }] }, ["depend"]],
 	["null", "plan_create", null, ["null"]],
 	["what has no end", "plan_create", (() => { const ring = { ...draft }; ring.ring = ring; return ring; })(), ["JSON"]],
+	["what makes itself nothing", "plan_create", { ...draft, toJSON() {} }, ["JSON"]],
+	["what is nested too deeply", "plan_create", JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`), ["JSON"]],
 	["what throws", "plan_create", { get title() { throw new Error("no"); } }, ["JSON"]],
 ]) {
 	test(`bad input: ${what}`, async (t) => {
