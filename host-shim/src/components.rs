@@ -12,11 +12,12 @@ use std::{
 /// The plan tools `plan_create`, `plan_advance` and `plan_get`, and the interface `plans`.
 pub const PLAN_EXECUTE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plan-execute.wasm"));
 
-/// The tools `plan_history` and `plan_body`, which read the transcripts of coding agents.
+/// The tools `plan_history` and `plan_body`, which read the transcripts of coding agents through the interface `transcripts`.
 pub const PLAN_HISTORY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plan-history.wasm"));
 
-/// Every component of this crate, by the name that profiles use.
-pub const ALL: [(&str, &[u8]); 2] = [("plan-execute", PLAN_EXECUTE), ("plan-history", PLAN_HISTORY)];
+/// Every component of this crate that its host can run, by the name that profiles use. [`PLAN_HISTORY`] is not among them: the
+/// host does not offer `transcripts` yet.
+pub const ALL: [(&str, &[u8]); 1] = [("plan-execute", PLAN_EXECUTE)];
 
 /// Other names that profiles may use, each with the one in [`ALL`]: those of the plugins of Pi Harness that a component of
 /// this crate takes the place of.

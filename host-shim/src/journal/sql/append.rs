@@ -184,15 +184,13 @@ impl SqlSession {
             if state.server.is_none() || Database::identity(&mut connection).await != state.server {
                 return Ok(None);
             }
-            let mut transaction = connection.begin().await?;
-            // Whoever holds the row has ended before this is answered, and whoever comes for it later is kept out.
+            // Whoever holds the row has ended before this is answered, and whoever comes for it later is kept out. The look is a
+            // transaction of its own: at a stricter isolation than the usual one it would not see what was waited for.
             let lock = sqlx::query("UPDATE plan_execute_sessions SET fence = fence + 1 WHERE id = $1");
-            lock.bind(self.inner.session_id.to_string()).execute(&mut *transaction).await?;
+            lock.bind(self.inner.session_id.to_string()).execute(&mut connection).await?;
             let find = sqlx::query("SELECT 1 AS found FROM plan_execute_entries WHERE session_id = $1 AND id = $2");
             let find = find.bind(self.inner.session_id.to_string()).bind(id.to_owned());
-            let found = find.fetch_optional(&mut *transaction).await?.is_some();
-            transaction.commit().await?;
-            Ok::<_, SqlError>(Some(found))
+            Ok::<_, SqlError>(Some(find.fetch_optional(&mut connection).await?.is_some()))
         };
         match tokio::time::timeout(SETTLE, look).await {
             Ok(Ok(Some(true))) => Ok(()),
