@@ -15,18 +15,21 @@ pub const PLAN_EXECUTE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plan-e
 /// The tools `plan_history` and `plan_body`, which read the transcripts of coding agents through the interface `transcripts`.
 pub const PLAN_HISTORY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plan-history.wasm"));
 
-/// Every component of this crate that its host can run, by the name that profiles use. [`PLAN_HISTORY`] is not among them: the
-/// host does not offer `transcripts` yet.
-pub const ALL: [(&str, &[u8]); 1] = [("plan-execute", PLAN_EXECUTE)];
+/// Every component of this crate, by its name.
+pub const ALL: [(&str, &[u8]); 2] = [("plan-execute", PLAN_EXECUTE), ("plan-history", PLAN_HISTORY)];
 
-/// Other names that profiles may use, each with the one in [`ALL`]: those of the plugins of Pi Harness that a component of
+/// Those of [`ALL`] that the host of this crate can run, by the names that profiles use. [`PLAN_HISTORY`] is not among them: the
+/// host does not offer `transcripts` yet.
+pub const SERVED: [(&str, &[u8]); 1] = [("plan-execute", PLAN_EXECUTE)];
+
+/// Other names that profiles may use, each with the one in [`SERVED`]: those of the plugins of Pi Harness that a component of
 /// this crate takes the place of.
 pub const OTHER_NAMES: [(&str, &str); 1] = [("@pi-harness/plugin-plan-execute", "plan-execute")];
 
-/// The component of this name, or other name, with the name in [`ALL`].
+/// The component of this name, or other name, with the name in [`SERVED`].
 pub fn find(name: &str) -> Option<(&'static str, &'static [u8])> {
     let name = OTHER_NAMES.iter().find(|(other, _)| *other == name).map_or(name, |(_, name)| name);
-    ALL.into_iter().find(|(known, _)| *known == name)
+    SERVED.into_iter().find(|(known, _)| *known == name)
 }
 
 /// Reads a component out of a file; of one that is too large, a byte more than [`Limits::component`], so that a host refuses

@@ -109,8 +109,8 @@ pub enum Fault {
 }
 
 fn bundled() -> String {
-    use crate::components::{ALL, OTHER_NAMES};
-    let names = ALL.iter().map(|(name, _)| *name).chain(OTHER_NAMES.iter().map(|(name, _)| *name));
+    use crate::components::{OTHER_NAMES, SERVED};
+    let names = SERVED.iter().map(|(name, _)| *name).chain(OTHER_NAMES.iter().map(|(name, _)| *name));
     names.collect::<Vec<_>>().join(", ")
 }
 

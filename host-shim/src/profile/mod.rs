@@ -107,7 +107,7 @@ pub struct Entry {
 /// Where a component is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// In this crate, under this name in [`components::ALL`].
+    /// In this crate, under this name in [`components::SERVED`].
     Bundled(&'static str),
     /// In a file.
     File(PathBuf),
