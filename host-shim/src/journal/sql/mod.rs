@@ -160,10 +160,12 @@ impl SqlSession {
             return self.load().await;
         }
         let looked = looked?.ok_or_else(|| SqlError::NoSession(self.inner.name.clone()))?;
-        let other = {
+        let (other, stands) = {
             let mut state = self.inner.state();
             let untouched = state.version == before.version;
             let other = untouched && !looked.follows(&before.seen);
+            // What was found belongs to the leaf from before.
+            let stands = untouched && looked.seen.entries == before.seen.entries;
             if looked.seen != state.seen && !other && (untouched || looked.seen.entries > state.seen.entries) {
                 let moved = looked.seen.entries != state.seen.entries;
                 // Others appended, or an append of ours is about to say so.
@@ -174,12 +176,15 @@ impl SqlSession {
                 state.seen = looked.seen;
                 state.version += 1;
             }
-            other
+            (other, stands.then(|| self.inner.position(&state)))
         };
         if other {
             return self.load().await;
         }
-        Ok((self.inner.position(&self.inner.state()), looked.found))
+        Ok(match stands {
+            Some(position) => (position, looked.found),
+            None => (self.inner.position(&self.inner.state()), Found::Unknown),
+        })
     }
 
     /// Opens the session anew.
